@@ -1,0 +1,122 @@
+package domain
+
+// Code is a short stable word for why something was refused or ended as it
+// did. Codes appear in events, in replies, in the Nats-Service-Error header
+// and in reports, and never change their meaning. The README lists them all; a
+// test keeps both lists equal.
+type Code string
+
+// Codes of a configuration, a pin or a process: the peer is not started.
+const (
+	CodeNotPinned       Code = "not_pinned"        // no entry in waybill.lock
+	CodePinMismatch     Code = "pin_mismatch"      // the entry differs from what is there
+	CodeUnpinnedCode    Code = "unpinned_code"     // a launcher that fetches or hides code, not accepted
+	CodeCommandMissing  Code = "command_missing"   // the command is not found or not executable
+	CodeDirMissing      Code = "directory_missing" // the working directory is not there
+	CodeSpawnFailed     Code = "spawn_failed"      // the operating system refused to start it
+	CodeCollisionReject Code = "collision_rejected"
+)
+
+// Codes of the stdio probe, one for each row that closes.
+const (
+	CodeNoCommonVersion   Code = "no_common_version"   // DiscoverResult or -32022 without a modern version we know
+	CodeBrokenAnswer      Code = "broken_answer"       // not a valid DiscoverResult, nor a JSON-RPC error
+	CodeVersionRefused    Code = "version_refused"     // -32022 twice for one version
+	CodeLegacyOnly        Code = "legacy_only"         // -32022 offering legacy revisions only
+	CodeNoVersionList     Code = "no_version_list"     // -32022 without a usable list
+	CodeCapabilityMissing Code = "capability_missing"  // -32021 naming what we may not declare
+	CodeHeaderMismatch    Code = "header_mismatch"     // -32020 again after stamping again
+	CodeModernEvidence    Code = "modern_evidence"     // modern behaviour seen where only legacy was left
+	CodeAmbiguousError    Code = "ambiguous_error"     // an unrecognised JSON-RPC error
+	CodeAmbiguousSilence  Code = "ambiguous_silence"   // no answer inside the deadline
+	CodeAmbiguousExit     Code = "ambiguous_exit"      // the connection closed
+	CodeAmbiguousEmpty    Code = "ambiguous_empty"     // result is null or {}
+	CodeLegacyInvalid     Code = "legacy_invalid"      // initialize answered, but not validly
+	CodeLegacyRevision    Code = "legacy_revision"     // initialize answered with a revision not configured
+	CodeLegacyError       Code = "legacy_error"        // initialize answered with an error
+	CodeLegacySilence     Code = "legacy_silence"      // initialize not answered inside its deadline
+	CodeLegacyExit        Code = "legacy_exit"         // the process ended during initialize
+	CodeListError         Code = "list_error"          // tools/list answered with an error
+	CodeListInvalid       Code = "list_invalid"        // tools/list answered with something that is no list
+	CodeListTimeout       Code = "list_timeout"        // tools/list not answered inside its deadline
+	CodeListLimit         Code = "list_limit"          // too many pages or tools
+	CodeListCursor        Code = "list_cursor"         // a cursor came twice, or is too long
+	CodeListLost          Code = "list_lost"           // the transport was lost while listing
+	CodePeerExited        Code = "peer_exited"         // the process ended after it was ready
+	CodeToolUnnamed       Code = "tool_unnamed"        // a tool without a usable name
+	CodeToolNameInvalid   Code = "tool_name_invalid"   // a name outside [A-Za-z0-9_./-]{1,128}
+	CodeToolSchemaInvalid Code = "tool_schema_invalid" // inputSchema is missing or no object
+	CodeToolDuplicate     Code = "tool_duplicate"      // a second tool of this name on the same peer
+	CodeServiceRestarted  Code = "service_restarted"   // the service ended while the call was under way
+	CodeTransportLost     Code = "transport_lost"      // the peer's transport was lost while the call was under way
+	CodeTimedOut          Code = "timed_out"           // the call's deadline passed
+	CodePeerError         Code = "peer_error"          // the peer answered with a JSON-RPC error
+	CodeNoResultType      Code = "no_result_type"      // a modern result without resultType
+	CodeBadResultType     Code = "bad_result_type"     // a resultType nobody defined
+	CodeBadResult         Code = "bad_result"          // an answer that is no JSON-RPC response
+	CodeToolError         Code = "tool_error"          // the tool itself reports an error
+	CodeInputRequired     Code = "input_required"      // the tool asks for input first
+	CodeShuttingDown      Code = "shutting_down"       // the service is stopping
+	CodeResultTooLarge    Code = "result_too_large"    // ran, but the result does not fit a reply
+	CodeRequestTooLarge   Code = "request_too_large"   // the request would exceed the frame limit
+	CodeFrameTooLarge     Code = "frame_too_large"     // a peer's line exceeded limits.frame
+)
+
+// Codes of a refused call: nothing was sent to any peer.
+const (
+	CodeBadRequest      Code = "bad_request"
+	CodeDuplicateCall   Code = "duplicate_call"
+	CodeOverloaded      Code = "overloaded"
+	CodeLogUnavailable  Code = "log_unavailable"
+	CodeNotReady        Code = "not_ready"
+	CodeUnknownTool     Code = "unknown_tool"
+	CodeAmbiguousOwner  Code = "ambiguous_owner"
+	CodeStaleRoute      Code = "stale_route"
+	CodeNameMoved       Code = "name_moved"
+	CodeUnknownGen      Code = "unknown_generation"
+	CodePeerUnavailable Code = "peer_unavailable"
+	CodeEraUnknown      Code = "era_unknown"
+)
+
+// Codes lists every code, in the order of the README's table.
+func Codes() []Code {
+	return []Code{
+		CodeNotPinned, CodePinMismatch, CodeUnpinnedCode, CodeCommandMissing, CodeDirMissing, CodeSpawnFailed,
+		CodeCollisionReject,
+		CodeNoCommonVersion, CodeBrokenAnswer, CodeVersionRefused, CodeLegacyOnly, CodeNoVersionList,
+		CodeCapabilityMissing, CodeHeaderMismatch, CodeModernEvidence, CodeAmbiguousError, CodeAmbiguousSilence,
+		CodeAmbiguousExit, CodeAmbiguousEmpty, CodeLegacyInvalid, CodeLegacyRevision, CodeLegacyError,
+		CodeLegacySilence, CodeLegacyExit, CodeListError, CodeListInvalid, CodeListTimeout, CodeListLimit,
+		CodeListCursor, CodeListLost, CodePeerExited, CodeToolUnnamed, CodeToolNameInvalid, CodeToolSchemaInvalid,
+		CodeToolDuplicate, CodeServiceRestarted, CodeTransportLost, CodeTimedOut, CodePeerError, CodeNoResultType,
+		CodeBadResultType, CodeBadResult, CodeToolError, CodeInputRequired, CodeShuttingDown, CodeResultTooLarge,
+		CodeRequestTooLarge, CodeFrameTooLarge,
+		CodeBadRequest, CodeDuplicateCall, CodeOverloaded, CodeLogUnavailable, CodeNotReady, CodeUnknownTool,
+		CodeAmbiguousOwner, CodeStaleRoute, CodeNameMoved, CodeUnknownGen, CodePeerUnavailable, CodeEraUnknown,
+	}
+}
+
+// Status says how a call ended.
+type Status string
+
+// The ways a call can end. Each is final.
+const (
+	StatusComplete      Status = "complete"
+	StatusToolError     Status = "tool_error"
+	StatusInputRequired Status = "input_required"
+	StatusProtocolError Status = "protocol_error"
+	StatusRefused       Status = "refused"
+	StatusTimedOut      Status = "timed_out"
+	StatusCancelled     Status = "cancelled"
+	StatusLost          Status = "lost"
+)
+
+// Ran says whether a call's tool ran, as far as Waybill can know.
+type Ran string
+
+// What can be known about a run.
+const (
+	RanYes   Ran = "yes"
+	RanNo    Ran = "no"
+	RanMaybe Ran = "maybe"
+)

@@ -1,0 +1,97 @@
+package domain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Collision policies. A silent overwrite is none of them.
+const (
+	PrefixOnCollision = "prefix-on-collision"
+	RejectOnCollision = "reject-on-collision"
+	PrefixAlways      = "prefix-always"
+)
+
+// DefaultContext is the authorization context of a stdio peer: it has just one.
+const DefaultContext = "default"
+
+// Config is the part of a configuration that decisions rest on, with what was
+// found on disk when it was loaded. Its JSON bytes are the evidence of
+// config.loaded. It holds no environment values and no argument texts.
+type Config struct {
+	Node      string       `json:"node"`
+	Collision string       `json:"collision"`
+	Separator string       `json:"separator"`
+	Inflight  int          `json:"inflight"` // calls under way at once, all peers together
+	Peers     []PeerConfig `json:"peers"`    // sorted by name
+}
+
+// PeerConfig is one peer of a Config. Times are in milliseconds.
+type PeerConfig struct {
+	Name               string         `json:"name"`
+	Transport          string         `json:"transport"`
+	Command            string         `json:"command"` // as configured
+	Pin                string         `json:"pin"`     // digest of the lock entry, "" where there is none
+	Refusal            Code           `json:"refusal,omitempty"`
+	RefusalReason      string         `json:"refusal_reason,omitempty"`
+	Warnings           []string       `json:"warnings,omitempty"`
+	AllowLegacy        bool           `json:"allow_legacy"`
+	LegacyRevisions    []string       `json:"legacy_revisions"`
+	ProbeTimeout       int64          `json:"probe_timeout_ms"`
+	LegacyProbeTimeout int64          `json:"legacy_probe_timeout_ms"`
+	CallTimeout        int64          `json:"call_timeout_ms"`
+	Capabilities       jsontext.Value `json:"capabilities"` // what may be declared to this peer; an object
+	TrustHints         bool           `json:"trust_hints"`
+	Repeatable         []string       `json:"repeatable"`
+}
+
+// EncodeConfig returns the bytes that stand as the evidence of config.loaded:
+// the same Config gives the same bytes.
+func EncodeConfig(c Config) ([]byte, error) { return json.Marshal(c, json.Deterministic(true)) }
+
+// DecodeConfig reads what EncodeConfig wrote.
+func DecodeConfig(b []byte) (Config, error) {
+	var c Config
+	err := json.Unmarshal(b, &c, json.RejectUnknownMembers(true))
+	return c, err
+}
+
+// namingDigest identifies a configuration as far as names go: the policy and
+// the peers, not what happened to be found on disk. The first start of a
+// configuration is the first merge under this digest.
+func namingDigest(c Config) string {
+	var b []byte
+	b = appendField(b, c.Collision)
+	b = appendField(b, c.Separator)
+	for _, p := range c.Peers {
+		b = appendField(b, p.Name)
+		b = appendField(b, p.Transport)
+		b = appendField(b, p.Command)
+	}
+	return digest(b)
+}
+
+// Ref points at evidence kept with the log.
+type Ref struct {
+	Digest string `json:"digest"` // SHA-256, hex
+	Size   int64  `json:"size"`   // bytes
+}
+
+// RefTo returns the reference to b.
+func RefTo(b []byte) Ref { return Ref{Digest: digest(b), Size: int64(len(b))} }
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// appendField appends a string so that no two lists of strings give the same
+// bytes.
+func appendField(b []byte, s string) []byte {
+	n := len(s)
+	b = append(b, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+	return append(b, s...)
+}

@@ -1,0 +1,151 @@
+package domain
+
+import "fmt"
+
+// MovedWindow is how long a call that names no generation is refused after its
+// tool's name changed owner: 10 minutes, in nanoseconds.
+const MovedWindow = 10 * 60 * 1_000_000_000
+
+// decideCall routes a call or refuses it: canonical name, then peer and local
+// name, then a new request id. Nothing is routed while the owner is ambiguous,
+// unavailable or of unknown era (seed 2.1.0, rule 7 and refusal rules).
+func (s *State) decideCall(e Event, d CallReceived) []Data {
+	refused := func(code Code, reason string) []Data {
+		return []Data{CallRefused{CallID: d.CallID, Code: code, Reason: reason}}
+	}
+	if code, reason := s.admitCall(d); code != "" {
+		return refused(code, reason)
+	}
+	b, code, reason := s.lookUp(e.Time, d)
+	if code != "" {
+		return refused(code, reason)
+	}
+	p := s.Peer(b.owner.Peer)
+	if code, reason := p.closedFor(b.owner); code != "" {
+		return refused(code, reason)
+	}
+	timeout := d.Timeout
+	if timeout == 0 {
+		timeout = p.Config.CallTimeout
+	}
+	return []Data{CallRouted{CallID: d.CallID, At: p.at(), RequestID: s.nextRequest + 1, Tool: d.Tool, Local: b.owner.Local,
+		Era: p.Era, Version: p.Version, Capabilities: p.capabilities, Generation: s.namespace.generation,
+		Namespace: s.namespace.seq, Catalog: p.Catalog.Seq, Deadline: timeout}}
+}
+
+// admitCall checks what does not depend on the tool.
+func (s *State) admitCall(d CallReceived) (Code, string) {
+	switch {
+	case d.Problem != "":
+		return CodeBadRequest, d.Problem
+	case s.Stopped:
+		return CodeShuttingDown, "the service is stopping"
+	case d.DuplicateOf != "" || s.CallTaken(d.CallKey()):
+		return CodeDuplicateCall, "this host has used this call_id within 24 hours; choose another"
+	case len(s.calls) >= s.Config.Inflight:
+		return CodeOverloaded, fmt.Sprintf("%d calls are under way (limits.inflight); try again later", len(s.calls))
+	case s.namespace.generation == 0:
+		return CodeNotReady, "the peers are still being probed and listed; try again shortly"
+	}
+	return "", ""
+}
+
+// lookUp finds the owner of a canonical name.
+func (s *State) lookUp(now int64, d CallReceived) (binding, Code, string) {
+	ns := &s.namespace
+	b, ok := ns.bindings[d.Tool]
+	if !ok {
+		if c, contested := ns.collisions[d.Tool]; contested && c.Winner == nil {
+			return b, CodeAmbiguousOwner, fmt.Sprintf("%d tools claim this name and none owns it (event %d)", len(c.Candidates), c.seq)
+		}
+		return b, CodeUnknownTool, "no peer has a tool of this name; see waybill tools"
+	}
+	moved, hasMoved := ns.movedAt[d.Tool]
+	switch {
+	case d.Generation > ns.generation:
+		return b, CodeUnknownGen, fmt.Sprintf("generation %d does not exist yet; the namespace is at %d", d.Generation, ns.generation)
+	case d.Generation != 0 && b.since > d.Generation:
+		return b, CodeStaleRoute, fmt.Sprintf("the route of this name changed at generation %d; read the tools again", b.since)
+	case d.Generation == 0 && hasMoved && now-moved < MovedWindow:
+		return b, CodeNameMoved, "this name changed its owner less than ten minutes ago; read the tools again and name the generation"
+	}
+	return b, "", ""
+}
+
+// closedFor says why no call can go to the peer now.
+func (p *Peer) closedFor(o Owner) (Code, string) {
+	switch {
+	case p == nil:
+		return CodePeerUnavailable, "peer " + o.Peer + " is not configured any more"
+	case !p.live:
+		return CodePeerUnavailable, "peer " + p.Name + " is not running: " + p.why()
+	case p.Era == EraUnknown:
+		return CodeEraUnknown, "the era of peer " + p.Name + " is not known: " + p.why()
+	case !p.listed || p.Catalog == nil:
+		return CodePeerUnavailable, "peer " + p.Name + " has not listed its tools yet: " + p.why()
+	}
+	return "", ""
+}
+
+func (p *Peer) why() string {
+	if p.Reason == "" {
+		return "it is being started"
+	}
+	return p.Reason
+}
+
+// decideAnswered ends the call whose request was answered. An answer whose
+// call has ended changes nothing.
+func (s *State) decideAnswered(d CallAnswered) []Data {
+	c := s.calls[d.CallKey()]
+	if c == nil || c.reqID != d.RequestID || c.at != d.At {
+		return []Data{AnswerDropped{At: d.At, RequestID: d.RequestID, Reason: "the call has ended"}}
+	}
+	status, code, ran := d.Facts.settle(c.era)
+	return []Data{CallSettled{CallID: c.id, Status: status, Code: code, Ran: ran}}
+}
+
+// waiting returns the call that waits for a request of this incarnation.
+func (s *State) waiting(at At, id int64) *call {
+	if c := s.byRequest[id]; c != nil && c.at == at {
+		return c
+	}
+	return nil
+}
+
+// decideFailed ends what waited for a request whose transport is gone.
+func (s *State) decideFailed(d ExchangeFailed) []Data {
+	if c := s.waiting(d.At, d.RequestID); c != nil {
+		ran := RanMaybe
+		if d.Written == "no" {
+			ran = RanNo
+		}
+		return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: d.Code, Ran: ran}}
+	}
+	p := s.current(d.At)
+	if p != nil && p.fetch != nil && p.fetch.id == d.RequestID {
+		return []Data{CatalogRefused{At: p.at(), Code: CodeListLost, Reason: "the transport was lost while tools/list was under way"}}
+	}
+	return nil
+}
+
+// decideDeadline ends what waited longer than it may.
+func (s *State) decideDeadline(d DeadlinePassed) []Data {
+	if c := s.waiting(d.At, d.RequestID); c != nil {
+		return []Data{
+			CallAbandoned{CallID: c.id, At: c.at, RequestID: c.reqID, Reason: "deadline passed"},
+			CallSettled{CallID: c.id, Status: StatusTimedOut, Code: CodeTimedOut, Ran: RanMaybe},
+		}
+	}
+	p := s.current(d.At)
+	switch {
+	case p == nil:
+		return nil
+	case p.fetch != nil && p.fetch.id == d.RequestID:
+		return []Data{CatalogRefused{At: p.at(), Code: CodeListTimeout,
+			Reason: fmt.Sprintf("tools/list was not answered within %d ms (probe_timeout)", p.Config.ProbeTimeout)}}
+	case p.probe.id == d.RequestID && !p.probe.closed:
+		return s.decideProbeDeadline(p)
+	}
+	return nil
+}

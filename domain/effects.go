@@ -1,0 +1,93 @@
+package domain
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// Effect is an act towards the world. It follows from one decision and is
+// performed only after that decision is durable.
+type Effect interface{ effect() }
+
+// Launch starts one incarnation of a peer. Its outcome is peer.spawned or
+// spawn.failed.
+type Launch struct{ At }
+
+// Send writes one request. Its outcome is exactly one of an answer,
+// exchange.failed and deadline.passed.
+type Send struct {
+	At
+	RequestID    int64
+	Method       string
+	Era          Era    // EraUnknown for a probe
+	Version      string // stamped into _meta, or proposed by initialize
+	Capabilities jsontext.Value
+	Cursor       *string // of tools/list
+	Call         string  // key of the call, for tools/call: its arguments travel as the host wrote them
+	Tool         string  // local name, for tools/call
+	Deadline     int64   // milliseconds from release; the wait ends then
+}
+
+// SelectEra tells the connection which era it speaks from here on. For legacy it
+// sends notifications/initialized.
+type SelectEra struct {
+	At
+	Era     Era
+	Version string
+}
+
+// Withdraw stops waiting for a request and tells the peer
+// (notifications/cancelled). Never for a probe or initialize.
+type Withdraw struct {
+	At
+	RequestID int64
+	Reason    string
+}
+
+// Stop ends one incarnation: its whole process group, by the ladder.
+type Stop struct{ At }
+
+// Answer replies to the host: the call has ended.
+type Answer struct{ Call string }
+
+// Halt ends the service: the configuration was rejected.
+type Halt struct {
+	Code   Code
+	Reason string
+}
+
+func (Launch) effect()    {}
+func (Send) effect()      {}
+func (SelectEra) effect() {}
+func (Withdraw) effect()  {}
+func (Stop) effect()      {}
+func (Answer) effect()    {}
+func (Halt) effect()      {}
+
+// Effects names the acts a decision releases, in order. Observations release
+// nothing.
+func Effects(e Event) []Effect {
+	switch d := e.Data.(type) {
+	case PeerLaunched:
+		return []Effect{Launch{d.At}}
+	case ProbeIssued:
+		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: d.Method, Era: EraUnknown, Version: d.Version,
+			Capabilities: d.Capabilities, Deadline: d.Deadline}}
+	case EraDetermined:
+		return []Effect{SelectEra{At: d.At, Era: d.Era, Version: d.Version}}
+	case EraRefused:
+		return []Effect{Stop{d.At}}
+	case ListRequested:
+		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: "tools/list", Era: d.Era, Version: d.Version,
+			Capabilities: d.Capabilities, Cursor: d.Cursor, Deadline: d.Deadline}}
+	case CallRouted:
+		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: "tools/call", Era: d.Era, Version: d.Version,
+			Capabilities: d.Capabilities, Call: d.CallKey(), Tool: d.Local, Deadline: d.Deadline}}
+	case CallAbandoned:
+		return []Effect{Withdraw{At: d.At, RequestID: d.RequestID, Reason: d.Reason}}
+	case CallSettled:
+		return []Effect{Answer{d.CallKey()}}
+	case CallRefused:
+		return []Effect{Answer{d.CallKey()}}
+	case ConfigRejected:
+		return []Effect{Halt{Code: d.Code, Reason: d.Reason}}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package domain
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// GeneratedPrefix begins every call id that Waybill makes; a host may not
+// choose one that begins so.
+const GeneratedPrefix = "wb-"
+
+// MaxTimeout bounds the timeout a host may ask for: one hour, in milliseconds.
+const MaxTimeout = 60 * 60 * 1000
+
+// CallRequest is a call as a host writes it.
+type CallRequest struct {
+	Tool       string
+	Arguments  jsontext.Value // a JSON object, byte for byte as submitted; {} where there was none
+	CallID     string         // "" where the host chose none
+	Generation int64          // 0 where the host named none
+	Timeout    int64          // milliseconds; 0 where the host named none
+}
+
+// ParseCall reads a submitted call. problem says in one sentence why it can be
+// none; the request then holds what could be read. Members that are not known
+// are refused, so that a promise this version does not keep is never taken for
+// kept.
+func ParseCall(b []byte) (r CallRequest, problem string) {
+	r.Arguments = jsontext.Value("{}")
+	err := members(b, func(key string, v jsontext.Value) {
+		if p := r.set(key, v); p != "" && problem == "" {
+			problem = p
+		}
+	})
+	switch {
+	case err != nil:
+		return CallRequest{Arguments: r.Arguments}, "the request is no single JSON object without repeated keys, in UTF-8"
+	case problem == "" && r.Tool == "":
+		problem = "the request names no tool"
+	}
+	return r, problem
+}
+
+func (r *CallRequest) set(key string, v jsontext.Value) (problem string) {
+	switch key {
+	case "tool":
+		return r.setTool(v)
+	case "arguments":
+		if !isObject(v) {
+			return "arguments must be a JSON object"
+		}
+		r.Arguments = v
+	case "call_id":
+		return r.setCallID(v)
+	case "generation":
+		return positive(key, v, &r.Generation, 1<<53)
+	case "timeout_ms":
+		return positive(key, v, &r.Timeout, MaxTimeout)
+	default:
+		return "unknown member " + shorten(key)
+	}
+	return ""
+}
+
+// setTool bounds the name, because it is written to the log before anybody
+// knows it.
+func (r *CallRequest) setTool(v jsontext.Value) string {
+	s, ok := text(v)
+	if !ok || s == "" || len(s) > 256 {
+		return "tool must be a string of 1 to 256 bytes"
+	}
+	r.Tool = s
+	return ""
+}
+
+func (r *CallRequest) setCallID(v jsontext.Value) string {
+	s, ok := text(v)
+	if !ok || !validCallID(s) {
+		return "call_id must be 1 to 64 of A-Z a-z 0-9 _ -, and not begin with " + GeneratedPrefix
+	}
+	r.CallID = s
+	return ""
+}
+
+func validCallID(s string) bool {
+	if s == "" || len(s) > 64 || strings.HasPrefix(s, GeneratedPrefix) {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if !nameByte(s[i]) && (s[i] < 'A' || s[i] > 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
+func positive(key string, v jsontext.Value, to *int64, most int64) string {
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil || n < 1 || n > most {
+		return fmt.Sprintf("%s must be an integer from 1 to %d", key, most)
+	}
+	*to = n
+	return ""
+}

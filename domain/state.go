@@ -1,0 +1,197 @@
+package domain
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// State is everything decisions rest on, folded from the log. It holds no
+// payload bytes. It is owned by one goroutine; nothing in it may be kept by a
+// caller across a Step.
+type State struct {
+	Head      int64 // seq of the last applied event
+	Stopped   bool  // service.stopped was the last word
+	Config    Config
+	ConfigSeq int64
+	Rejected  *ConfigRejected // the configuration in force was rejected
+
+	peers       map[string]*Peer
+	names       []string // configured peers, sorted
+	nextRequest int64
+	byRequest   map[int64]*call  // the calls, by the id of their request
+	calls       map[string]*call // routed, not ended
+	ids         recentIDs
+	namespace   namespace
+	knownNaming map[string]bool // configurations whose names were merged before
+}
+
+// Peer is Waybill's record of one MCP server: bookkeeping of the client, never
+// protocol session state.
+type Peer struct {
+	Name         string
+	Config       PeerConfig
+	Incarnation  int64
+	Era          Era
+	Version      string
+	Catalog      *Catalog // the last good list, whatever incarnation gave it
+	Code         Code     // why it is not ready
+	Reason       string
+	Warnings     []string
+	live         bool // launched, not exited
+	configured   bool
+	listed       bool // this incarnation's list was accepted, or failed beside a last good one
+	settled      bool // has listed, failed or been refused once since the configuration was loaded
+	hasTools     bool
+	capabilities jsontext.Value // declared to it since the era is known
+	probe        probe
+	fetch        *fetch
+}
+
+// probe is the state of the determination of one incarnation's era.
+type probe struct {
+	id             int64 // the outstanding request; 0 where none is
+	discoverID     int64 // the last server/discover of this incarnation
+	method         string
+	version        string
+	attempt        int
+	refused        []string // versions answered with -32022
+	stamped        bool     // -32020 was answered once
+	capabilities   jsontext.Value
+	raised         bool // -32021 was answered once
+	legacyExcluded bool
+	closed         bool // decided, either way
+}
+
+// fetch is a list being read, page by page.
+type fetch struct {
+	id      int64
+	pages   []page
+	frames  []string // digests
+	cursors []string
+	tools   int
+	code    Code // set where the last page was no good
+	reason  string
+	next    *string
+}
+
+type call struct {
+	id    CallID
+	at    At
+	era   Era
+	seq   int64 // of call.routed
+	reqID int64
+}
+
+// namespace is the merged table in force.
+type namespace struct {
+	generation int64
+	seq        int64
+	digest     string
+	policy     string
+	tools      int
+	merged     bool // since the configuration in force was loaded
+	bindings   map[string]binding
+	order      []string // canonical names, sorted
+	lastOwner  map[string]Owner
+	movedAt    map[string]int64 // wall clock
+	collisions map[string]collisionRecord
+	contested  []string // names in collisions, sorted
+}
+
+type binding struct {
+	owner Owner
+	since int64 // generation from which on the name has this owner
+}
+
+type collisionRecord struct {
+	Collision
+	policy string
+	seq    int64
+}
+
+// NewState returns the state before the first event.
+func NewState() *State {
+	return &State{
+		peers:       map[string]*Peer{},
+		byRequest:   map[int64]*call{},
+		calls:       map[string]*call{},
+		knownNaming: map[string]bool{},
+		ids:         recentIDs{seen: map[string]int64{}},
+		namespace: namespace{bindings: map[string]binding{}, lastOwner: map[string]Owner{},
+			movedAt: map[string]int64{}, collisions: map[string]collisionRecord{}},
+	}
+}
+
+// Peer returns the record of a configured peer, or nil.
+func (s *State) Peer(name string) *Peer {
+	if p := s.peers[name]; p != nil && p.configured {
+		return p
+	}
+	return nil
+}
+
+// current returns the peer if at is its present incarnation, else nil.
+func (s *State) current(at At) *Peer {
+	p := s.Peer(at.Peer)
+	if p == nil || p.Incarnation != at.Incarnation {
+		return nil
+	}
+	return p
+}
+
+// InFlight returns the number of calls routed and not ended.
+func (s *State) InFlight() int { return len(s.calls) }
+
+// CallTaken reports whether a call id is under way, or was chosen by this host
+// and routed within the last 24 hours.
+func (s *State) CallTaken(key string) bool { return s.calls[key] != nil || s.ids.taken(key) }
+
+// Settled reports whether every configured peer has listed, failed or been
+// refused once since the configuration was loaded, and the names are merged.
+func (s *State) Settled() bool { return s.namespace.merged || s.Rejected != nil }
+
+// allSettled reports whether bare names may be assigned.
+func (s *State) allSettled() bool {
+	for _, n := range s.names {
+		if !s.peers[n].settled {
+			return false
+		}
+	}
+	return s.ConfigSeq != 0
+}
+
+// unended returns the calls that have no end yet, in the order of their routing.
+func (s *State) unended() []*call {
+	out := make([]*call, 0, len(s.calls))
+	for _, c := range s.calls { // order-free: sorted below
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b *call) int { return int(a.seq - b.seq) })
+	return out
+}
+
+// idWindow is how long a host's own call id stays taken after it was used.
+const idWindow = 24 * 60 * 60 * 1_000_000_000 // nanoseconds
+
+// recentIDs remembers the call ids that hosts chose, for idWindow.
+type recentIDs struct {
+	seen  map[string]int64
+	queue []string
+}
+
+func (r *recentIDs) taken(key string) bool {
+	_, ok := r.seen[key]
+	return ok
+}
+
+func (r *recentIDs) add(key string, now int64) {
+	for len(r.queue) > 0 && now-r.seen[r.queue[0]] > idWindow {
+		delete(r.seen, r.queue[0])
+		r.queue = r.queue[1:]
+	}
+	if !r.taken(key) {
+		r.seen[key] = now
+		r.queue = append(r.queue, key)
+	}
+}

@@ -1,0 +1,67 @@
+package domain
+
+// Step applies one observation and returns it, numbered, followed by every
+// decision it leads to, in order. The state is advanced past all of them. The
+// caller makes the whole sequence durable before it releases an effect.
+//
+// Observation must have Time, Mono, Data and Evidence set; Seq and Cause are
+// assigned here.
+func (s *State) Step(o Event) []Event {
+	o.Seq, o.Cause = s.Head+1, 0
+	s.Apply(o)
+	out := []Event{o}
+	queue := s.Decide(o)
+	for len(queue) > 0 {
+		d := Event{Seq: s.Head + 1, Time: o.Time, Mono: o.Mono, Cause: o.Seq, Data: queue[0]}
+		s.Apply(d)
+		out = append(out, d)
+		queue = append(queue[1:], s.Decide(d)...)
+	}
+	return out
+}
+
+// Decide returns what follows from an event that has just been applied. It
+// changes nothing. A decision may lead to further ones: an era to a list, a
+// list to a merge.
+func (s *State) Decide(e Event) []Data {
+	switch d := e.Data.(type) {
+	case ServiceStarted:
+		return s.endCalls(StatusLost, CodeServiceRestarted)
+	case ServiceStopped:
+		return s.endCalls(StatusCancelled, CodeShuttingDown)
+	case ConfigLoaded:
+		return s.decideConfig()
+	case PeerSpawned:
+		return s.decideSpawned(d)
+	case SpawnFailed:
+		return s.decideSpawnFailed(d)
+	case PeerExited:
+		return s.decideExited(d)
+	case ProbeAnswered:
+		return s.decideProbeAnswered(e, d)
+	case CatalogListed:
+		return s.decideListed(d)
+	case CallReceived:
+		return s.decideCall(e, d)
+	case CallAnswered:
+		return s.decideAnswered(d)
+	case ExchangeFailed:
+		return s.decideFailed(d)
+	case DeadlinePassed:
+		return s.decideDeadline(d)
+	case PeerRefused, EraRefused, CatalogAccepted, CatalogRefused:
+		return s.decideMerge()
+	case EraDetermined:
+		return s.decideListing(d)
+	}
+	return nil
+}
+
+// endCalls ends every call under way. They were routed, so they may have run.
+func (s *State) endCalls(status Status, code Code) []Data {
+	var out []Data
+	for _, c := range s.unended() {
+		out = append(out, CallSettled{CallID: c.id, Status: status, Code: code, Ran: RanMaybe})
+	}
+	return out
+}

@@ -1,0 +1,190 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// ErrNotServing says that nothing answers the host's subject.
+var ErrNotServing = errors.New("no Waybill service answers")
+
+// NotPermittedError is a refusal by the NATS server.
+type NotPermittedError struct{ Violation }
+
+func (e *NotPermittedError) Error() string {
+	if e.Publish {
+		return fmt.Sprintf("not permitted to publish to %q: use --host with a name whose credentials exist", e.Subject)
+	}
+	return fmt.Sprintf("not permitted to subscribe to %q with these credentials", e.Subject)
+}
+
+// Client is a host's side of the conversation, as the commands use it. Its
+// methods may be called at once.
+type Client struct {
+	nc     *nats.Conn
+	host   string
+	prefix string
+
+	mu      sync.Mutex
+	waiting map[string]map[*context.CancelCauseFunc]struct{} // by subject
+}
+
+// Dial connects to the server at url as host, whose key is in credsDir. Close
+// the client afterwards.
+func Dial(ctx context.Context, url, credsDir, host, prefix string) (*Client, error) {
+	id, err := LoadHost(credsDir, host)
+	if err != nil {
+		return nil, err
+	}
+	return DialAs(ctx, id, Target{URL: url}, prefix)
+}
+
+// DialAs is Dial for who has the key already, also inside the process. It sets
+// the target's OnViolation.
+func DialAs(ctx context.Context, id Identity, to Target, prefix string) (*Client, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := &Client{host: id.Name(), prefix: prefix, waiting: map[string]map[*context.CancelCauseFunc]struct{}{}}
+	to.OnViolation = c.refused
+	nc, err := Connect(id, to)
+	if err != nil {
+		return nil, err
+	}
+	c.nc = nc
+	return c, nil
+}
+
+// Close ends the connection. Requests that wait fail.
+func (c *Client) Close() { c.nc.Close() }
+
+// refused ends what waits on the subject; without it they would wait for their
+// deadline, for that is all that NATS lets them see.
+func (c *Client) refused(v Violation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for cancel := range c.waiting[v.Subject] {
+		(*cancel)(&NotPermittedError{v})
+	}
+}
+
+// watch makes a context that ends when the server refuses the subject.
+func (c *Client) watch(ctx context.Context, subject string) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting[subject] == nil {
+		c.waiting[subject] = map[*context.CancelCauseFunc]struct{}{}
+	}
+	c.waiting[subject][&cancel] = struct{}{}
+	return ctx, func() {
+		cancel(nil)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting[subject], &cancel)
+		if len(c.waiting[subject]) == 0 {
+			delete(c.waiting, subject)
+		}
+	}
+}
+
+// Request asks verb with body and waits for the reply as long as ctx lets it.
+// code is the reply's short code, empty if all went well; data is the reply's
+// body in either case. An error means that there was no reply: a
+// *NotPermittedError, ErrNotServing, or what ended ctx, in which case the
+// request may have arrived.
+func (c *Client) Request(ctx context.Context, verb string, body []byte) (data []byte, code string, err error) {
+	return c.RequestTraced(ctx, verb, body, "")
+}
+
+// RequestTraced is Request with a W3C traceparent, which is not sent if empty.
+func (c *Client) RequestTraced(ctx context.Context, verb string, body []byte, traceparent string) (data []byte, code string, err error) {
+	msg := &nats.Msg{Subject: RequestSubject(c.prefix, verb, c.host), Data: body}
+	if traceparent != "" {
+		msg.Header = nats.Header{traceHeader: []string{traceparent}}
+	}
+	if size, limit := msg.Size()-len(msg.Subject), maxMessage(c.nc); size > limit {
+		return nil, "", fmt.Errorf("%s: the request has %d bytes, which is more than %d", verb, size, limit)
+	}
+	watched, done := c.watch(ctx, msg.Subject)
+	defer done()
+	reply, err := c.nc.RequestMsgWithContext(watched, msg)
+	if err != nil {
+		return nil, "", c.fault(watched, msg.Subject, err)
+	}
+	return reply.Data, reply.Header.Get(micro.ErrorHeader), nil
+}
+
+func (c *Client) fault(ctx context.Context, subject string, err error) error {
+	var refused *NotPermittedError
+	switch {
+	case errors.As(context.Cause(ctx), &refused):
+		return refused
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("%w on %s: is it running, with this prefix?", ErrNotServing, subject)
+	case ctx.Err() != nil:
+		return fmt.Errorf("no reply on %s: %w", subject, context.Cause(ctx))
+	}
+	return fmt.Errorf("request on %s: %w", subject, err)
+}
+
+// Published is one event as it passes by.
+type Published struct {
+	Seq     int64 // of the log
+	Subject string
+	Bytes   []byte
+}
+
+// Events calls each for every event of the log that is published from now on,
+// in order, until ctx ends, each fails, or the connection does. logID may be
+// "*" for all logs and pattern selects by what follows it, for example
+// "call.>" or ">". An event can come twice after an interruption of the
+// publisher, and those published while the client is disconnected are missed:
+// who needs every event reads the stream or the log.
+//
+// ready, if not nil, is called once when events will be seen.
+func (c *Client) Events(ctx context.Context, logID, pattern string, ready func(), each func(Published) error) error {
+	subject := eventRoot(c.prefix, logID) + pattern
+	watched, done := c.watch(ctx, subject)
+	defer done()
+	sub, err := c.nc.SubscribeSync(subject)
+	if err != nil {
+		return fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is gone
+	if err := c.nc.FlushWithContext(watched); err != nil {
+		return c.fault(watched, subject, err)
+	}
+	if ready != nil {
+		ready()
+	}
+	for {
+		msg, err := sub.NextMsgWithContext(watched)
+		if err != nil {
+			return c.fault(watched, subject, err)
+		}
+		seq, err := strconv.ParseInt(msg.Header.Get(jetstream.MsgIDHeader), 10, 64)
+		if err != nil {
+			return fmt.Errorf("message on %s without the sequence of an event: %w", msg.Subject, err)
+		}
+		if err := each(Published{Seq: seq, Subject: msg.Subject, Bytes: msg.Data}); err != nil {
+			return err
+		}
+	}
+}
+
+// PublishCheckpoint publishes a signed tree head on the service's connection,
+// so that whoever keeps the last one is a witness. It is not acknowledged.
+func PublishCheckpoint(nc *nats.Conn, prefix, logID string, note []byte) error {
+	if err := nc.Publish(CheckpointSubject(prefix, logID), note); err != nil {
+		return fmt.Errorf("publish the checkpoint: %w", err)
+	}
+	return nil
+}

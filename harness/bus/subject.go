@@ -1,0 +1,79 @@
+package bus
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+const (
+	// DefaultPrefix is the first token of every subject unless the operator
+	// chose another.
+	DefaultPrefix = "waybill"
+
+	// MaxMessage is the size in bytes over which nothing is published,
+	// headers included, whatever the server would allow.
+	MaxMessage = 1 << 20
+
+	// LocalHost is the name of the host that the commands on the same machine
+	// use.
+	LocalHost = "local"
+
+	// CallVerb is the verb under which hosts submit calls.
+	CallVerb = "call"
+
+	protocol = "v1"
+)
+
+var (
+	namePattern   = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	logPattern    = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,79}$`)
+	prefixPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)*$`)
+	verbPattern   = regexp.MustCompile(`^[a-z]+$`)
+)
+
+// ValidName reports whether name can be the name of a host:
+// [a-z0-9][a-z0-9_-]{0,62}.
+func ValidName(name string) bool { return namePattern.MatchString(name) }
+
+// RequestSubject is the subject on which host asks for verb.
+func RequestSubject(prefix, verb, host string) string {
+	return prefix + "." + protocol + "." + verb + "." + host
+}
+
+// EventSubject is the subject of one event of the log. An empty peer becomes
+// "-". The tokens are not checked: noun and participle come from the kinds of
+// events, peer from a checked name.
+func EventSubject(prefix, logID, noun, participle, peer string) string {
+	if peer == "" {
+		peer = "-"
+	}
+	return eventRoot(prefix, logID) + noun + "." + participle + "." + peer
+}
+
+// CheckpointSubject is the subject of the signed tree heads of the log.
+func CheckpointSubject(prefix, logID string) string {
+	return prefix + "." + protocol + ".checkpoint." + logID
+}
+
+// StreamName is the name of the JetStream stream that holds the copy of the
+// log.
+func StreamName(logID string) string { return "WAYBILL_" + logID }
+
+func eventRoot(prefix, logID string) string {
+	return prefix + "." + protocol + ".events." + logID + "."
+}
+
+// InboxPrefix is the root of the reply subjects that belong to one user; only
+// that user may subscribe below it.
+func InboxPrefix(user string) string { return "_INBOX." + user }
+
+func checkSpace(prefix, logID string) error {
+	if !prefixPattern.MatchString(prefix) || strings.HasPrefix(prefix, "_INBOX") {
+		return fmt.Errorf("subject prefix %q: want tokens of letters, digits, - and _, joined by dots", prefix)
+	}
+	if !logPattern.MatchString(logID) {
+		return fmt.Errorf("log id %q: want %s", logID, logPattern)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package harness
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nuid"
+
+	"waybill/domain"
+)
+
+// Reply is what a host gets for a call. Its JSON form is a contract.
+type Reply struct {
+	CallID string         `json:"call_id"`
+	Status domain.Status  `json:"status"`
+	Code   domain.Code    `json:"-"`
+	Ran    domain.Ran     `json:"ran"`
+	Route  *Route         `json:"route"`
+	Seqs   []int64        `json:"seqs"` // of the call's events
+	Log    string         `json:"log"`
+	Reason string         `json:"reason,omitempty"`
+	Size   int64          `json:"size,omitzero"`  // of a result that did not fit
+	Error  jsontext.Value `json:"error,omitzero"` // the peer's error object
+}
+
+// Route says where a call went.
+type Route struct {
+	Peer        string     `json:"peer"`
+	Local       string     `json:"local"`
+	Era         domain.Era `json:"era"`
+	Version     string     `json:"version"`
+	Incarnation int64      `json:"incarnation"`
+	Generation  int64      `json:"generation"`
+}
+
+// finish encodes the reply. The result's bytes go in as the peer wrote them.
+func (r Reply) finish(log string, result []byte) []byte {
+	r.Log = log
+	head, err := json.Marshal(r)
+	if err != nil {
+		// Every field is ours or was parsed before; this cannot fail.
+		head = []byte(`{}`)
+	}
+	code := "null"
+	if r.Code != "" {
+		code = `"` + string(r.Code) + `"`
+	}
+	out := append(make([]byte, 0, len(head)+len(result)+48), head[:len(head)-1]...)
+	out = append(append(out, `,"code":`...), code...)
+	out = append(out, `,"result":`...)
+	if result == nil {
+		result = []byte("null")
+	}
+	return append(append(out, result...), '}')
+}
+
+// shed is the reply to a call that was turned away before anything was
+// recorded.
+func shed(code domain.Code, reason, log string) []byte {
+	return Reply{Status: domain.StatusRefused, Code: code, Ran: domain.RanNo, Reason: reason, Seqs: []int64{}}.finish(log, nil)
+}
+
+// underway is what the harness holds of a call until it has ended: the bytes
+// that the state must not hold, and the reply as it grows.
+type underway struct {
+	arguments []byte
+	result    []byte
+	reply     func([]byte)
+	doc       Reply
+}
+
+// Submit hands over a call of a host. It never blocks. reply is called exactly
+// once, from another goroutine or from this one, with the encoded Reply; it
+// must not block. Safe for concurrent use.
+func (l *Loop) Submit(host string, request []byte, reply func([]byte)) {
+	r, problem := domain.ParseCall(request)
+	id := r.CallID
+	if id == "" {
+		id = domain.GeneratedPrefix + nuid.Next()
+	}
+	in := input{arguments: r.Arguments, reply: reply, data: domain.CallReceived{
+		CallID: domain.CallID{Host: host, ID: id}, Tool: r.Tool, Generation: r.Generation, Timeout: r.Timeout,
+		Arguments: l.cfg.Digest(r.Arguments), Problem: problem}}
+	if code := l.inbox.offer(in); code != "" {
+		l.countShed(code)
+		reply(shed(code, shedReason(code), l.cfg.Log.ID()))
+	}
+}
+
+func shedReason(code domain.Code) string {
+	switch code {
+	case domain.CodeLogUnavailable:
+		return "the log cannot be written just now, and nothing is done that is not recorded first; try again"
+	case domain.CodeOverloaded:
+		return "more calls are waiting than are taken in; try again later"
+	}
+	return "the service is stopping"
+}
+
+// admit notes what an input brings for the harness before it is decided on. A
+// call under an id that is taken gets one of ours, so that the story of the call
+// it collides with stays one story.
+func (l *Loop) admit(in *input) {
+	switch d := in.data.(type) {
+	case domain.CallReceived:
+		u := &underway{arguments: in.arguments, reply: in.reply, doc: Reply{CallID: d.ID, Seqs: []int64{}}}
+		if l.calls[d.CallKey()] != nil || l.state.CallTaken(d.CallKey()) {
+			d.DuplicateOf, d.ID = d.ID, domain.GeneratedPrefix+nuid.Next()
+			in.data = d
+		}
+		l.calls[d.CallKey()] = u
+	case domain.CallAnswered:
+		if u := l.calls[d.CallKey()]; u != nil {
+			u.result = in.payload
+		}
+	}
+}
+
+// follow grows the reply of a call by one of its events.
+func (l *Loop) follow(e domain.Event) {
+	u := l.calls[e.Call()]
+	if u == nil || e.Call() == "" {
+		return
+	}
+	u.doc.Seqs = append(u.doc.Seqs, e.Seq)
+	switch d := e.Data.(type) {
+	case domain.CallRouted:
+		u.doc.Route = &Route{Peer: d.Peer, Local: d.Local, Era: d.Era, Version: d.Version,
+			Incarnation: d.Incarnation, Generation: d.Generation}
+	case domain.CallRefused:
+		u.doc.Status, u.doc.Code, u.doc.Ran, u.doc.Reason = domain.StatusRefused, d.Code, domain.RanNo, d.Reason
+	case domain.CallSettled:
+		u.doc.Status, u.doc.Code, u.doc.Ran = d.Status, d.Code, d.Ran
+	}
+}
+
+// answer replies to the host: the call's end is durable. A crash before the
+// reply leaves and the host learns nothing, but the log knows.
+func (l *Loop) answer(key string) {
+	u := l.calls[key]
+	if u == nil {
+		return // a call of an earlier life: nobody waits here
+	}
+	delete(l.calls, key)
+	if u.reply == nil {
+		return
+	}
+	result := u.result
+	if u.doc.Status == domain.StatusProtocolError && u.doc.Code == domain.CodePeerError {
+		u.doc.Error, result = u.result, nil
+	}
+	u.reply(u.doc.finish(l.cfg.Log.ID(), result))
+}
+
+// shedder folds calls that were turned away into one observation a second.
+type shedder struct {
+	mu     sync.Mutex
+	counts map[domain.Code]int64
+	timer  *time.Timer
+	closed bool
+}
+
+func (l *Loop) countShed(code domain.Code) {
+	l.shed.mu.Lock()
+	defer l.shed.mu.Unlock()
+	if l.shed.closed {
+		return
+	}
+	if l.shed.counts == nil {
+		l.shed.counts = map[domain.Code]int64{}
+	}
+	l.shed.counts[code]++
+	if l.shed.timer == nil {
+		l.shed.timer = time.AfterFunc(time.Second, l.flushShed)
+	}
+}
+
+func (l *Loop) flushShed() {
+	l.shed.mu.Lock()
+	counts := l.shed.counts
+	l.shed.counts, l.shed.timer = nil, nil
+	l.shed.mu.Unlock()
+	for _, code := range slices.Sorted(maps.Keys(counts)) {
+		l.Report(domain.IntakeShed{Count: counts[code], Code: code}, nil, nil)
+	}
+}
+
+func (s *shedder) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}

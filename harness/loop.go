@@ -1,0 +1,332 @@
+package harness
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"waybill/domain"
+	"waybill/events"
+	"waybill/store"
+)
+
+// Log is what the loop needs of the log: the one writer of it. *store.Log is
+// one.
+type Log interface {
+	// Append makes the entries durable after the given head, all or none.
+	Append(ctx context.Context, after int64, entries []store.Entry) (store.Head, error)
+	// Reread finds the real head after an append that failed.
+	Reread(ctx context.Context) (store.Head, error)
+	// Read returns events after a seq, to compare with what was sent.
+	Read(ctx context.Context, after int64, max int) ([]store.Record, error)
+	ID() string
+}
+
+// Actor performs effects on peers. Do is called by the loop's goroutine in log
+// order, after the decision is durable, and must not block.
+type Actor interface {
+	Do(e domain.Effect, arguments []byte)
+}
+
+// Clock tells the time of observations. Wall is nanoseconds since 1970; Mono
+// is nanoseconds on a clock that never jumps, from any origin.
+type Clock struct {
+	Wall func() int64
+	Mono func() int64
+}
+
+// SystemClock is the clock of the machine; Mono counts from now.
+func SystemClock() Clock {
+	start := time.Now()
+	return Clock{
+		Wall: func() int64 { return time.Now().UnixNano() },
+		Mono: func() int64 { return int64(time.Since(start)) },
+	}
+}
+
+// Config of a Loop. Zero values take the defaults named.
+type Config struct {
+	Log      Log
+	State    *domain.State // folded up to the head of the log
+	Clock    Clock
+	Digest   func([]byte) domain.Payload // how bytes that never enter an event are named
+	Queue    int                         // calls that wait for the loop; beyond it they are shed (4096)
+	Batch    int                         // observations in one transaction (512)
+	Patience time.Duration               // with a log that does not take an append (10 s)
+	Logger   *slog.Logger
+	OnCommit func(head int64) // told after each commit, by the loop's goroutine; must not block
+}
+
+// HaltError ends Run because of a decision: the configuration was rejected.
+type HaltError struct {
+	Code   domain.Code
+	Reason string
+}
+
+func (e *HaltError) Error() string { return e.Reason }
+
+// Loop owns the state. Every other goroutine speaks to it through Submit,
+// Report and Ask; its own goroutine is the one that calls Run.
+type Loop struct {
+	cfg     Config
+	actor   Actor
+	inbox   *inbox
+	state   *domain.State // touched by Run's goroutine only
+	calls   map[string]*underway
+	settled chan struct{}
+	halt    *HaltError
+	shed    shedder
+}
+
+// NewLoop returns a loop that has not begun to run. SetActor must be called
+// before Run.
+func NewLoop(cfg Config) *Loop {
+	if cfg.Queue == 0 {
+		cfg.Queue = 4096
+	}
+	if cfg.Batch == 0 {
+		cfg.Batch = 512
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = 10 * time.Second
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	return &Loop{cfg: cfg, inbox: newInbox(cfg.Queue), state: cfg.State, calls: map[string]*underway{},
+		settled: make(chan struct{})}
+}
+
+// SetActor says who performs effects on peers. Not safe once Run has begun.
+func (l *Loop) SetActor(a Actor) { l.actor = a }
+
+// Report hands over what the world said. It never blocks and never refuses:
+// each released effect has its place for its outcome. Safe for concurrent use.
+// Evidence is kept with the log; payload goes to the waiting host and nowhere
+// else.
+func (l *Loop) Report(data domain.Data, evidence, payload []byte) {
+	l.inbox.put(input{data: data, evidence: evidence, payload: payload})
+}
+
+// Settled is closed when every configured peer has listed, failed or been
+// refused once, and the names are merged or the configuration is rejected.
+func (l *Loop) Settled() <-chan struct{} { return l.settled }
+
+// Ask runs f on the state between two batches and returns when it has run. f
+// must be quick and may keep nothing of the state. It fails when ctx ends or the
+// loop has ended.
+func (l *Loop) Ask(ctx context.Context, f func(*domain.State)) error {
+	done := make(chan struct{})
+	if !l.inbox.put(input{ask: func(s *domain.State) { f(s); close(done) }}) {
+		return errors.New("the service is stopping")
+	}
+	select {
+	case <-done:
+		return nil
+	case <-l.inbox.ended:
+		select {
+		case <-done:
+			return nil
+		default:
+			return errors.New("the service is stopping")
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Run takes what the inbox holds until a service.stopped has been recorded, the
+// configuration is rejected (*HaltError) or the log cannot be written. After
+// an error nothing of the failed batch has left the program.
+func (l *Loop) Run() error {
+	defer l.end()
+	for {
+		batch := l.inbox.take(l.cfg.Batch)
+		if err := l.turn(batch); err != nil {
+			return err
+		}
+		if l.halt != nil {
+			return l.halt
+		}
+		if l.state.Stopped {
+			return nil
+		}
+	}
+}
+
+// end closes the door and tells every waiting host that the call's end is not
+// known here. The next start settles it.
+func (l *Loop) end() {
+	l.shed.close()
+	for _, in := range l.inbox.close() {
+		if in.reply != nil {
+			in.reply(shed(domain.CodeShuttingDown, "the service is stopping", l.cfg.Log.ID()))
+		}
+	}
+	for _, u := range l.calls {
+		if u.reply != nil {
+			u.doc.Status, u.doc.Code, u.doc.Ran = domain.StatusLost, domain.CodeLogUnavailable, domain.RanMaybe
+			u.doc.Reason = "the service ended before the outcome was recorded"
+			u.reply(u.doc.finish(l.cfg.Log.ID(), nil))
+		}
+	}
+}
+
+// turn decides for each input in order, appends the whole batch in one
+// transaction and then releases its effects.
+func (l *Loop) turn(batch []input) error {
+	var facts []domain.Event
+	var entries []store.Entry
+	after := l.state.Head
+	for _, in := range batch {
+		if in.ask != nil {
+			in.ask(l.state)
+			continue
+		}
+		if l.state.Stopped {
+			l.turnAway(in)
+			continue
+		}
+		l.admit(&in)
+		steps := l.state.Step(domain.Event{Time: l.cfg.Clock.Wall(), Mono: l.cfg.Clock.Mono(), Data: in.data, Evidence: in.evidence})
+		for _, e := range steps {
+			entry, err := seal(l.cfg.Log.ID(), e)
+			if err != nil {
+				return err
+			}
+			entries = append(entries, entry)
+		}
+		facts = append(facts, steps...)
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	if err := l.commit(after, entries); err != nil {
+		return err
+	}
+	if l.cfg.OnCommit != nil {
+		l.cfg.OnCommit(l.state.Head)
+	}
+	l.release(facts)
+	l.noteSettled()
+	return nil
+}
+
+func (l *Loop) turnAway(in input) {
+	if in.reply != nil {
+		in.reply(shed(domain.CodeShuttingDown, "the service is stopping", l.cfg.Log.ID()))
+	}
+}
+
+func (l *Loop) noteSettled() {
+	select {
+	case <-l.settled:
+	default:
+		if l.state.Settled() {
+			close(l.settled)
+		}
+	}
+}
+
+// seal makes the entry of one event: its envelope, and the evidence it cites.
+func seal(log string, e domain.Event) (store.Entry, error) {
+	b, err := events.Seal(log, e)
+	if err != nil {
+		return store.Entry{}, fmt.Errorf("seal: %w", err)
+	}
+	entry := store.Entry{Type: e.Data.Kind(), Peer: e.Peer(), Call: e.Call(), Bytes: b}
+	if ref, ok := events.EvidenceOf(e.Data); ok {
+		var d [32]byte
+		if n, err := hex.Decode(d[:], []byte(ref.Digest)); err != nil || n != len(d) {
+			return store.Entry{}, fmt.Errorf("event %d cites evidence by a bad digest", e.Seq)
+		}
+		entry.Evidence = []store.Evidence{{Digest: d, Bytes: e.Evidence}}
+	}
+	return entry, nil
+}
+
+// commit appends the batch. If that fails the state is not rolled back, and no
+// effect has left: the real head is read, and the same sealed bytes are tried
+// again while it is unchanged. A crash inside Append leaves all of the batch or
+// none of it; either way the next start folds what is there.
+func (l *Loop) commit(after int64, entries []store.Entry) error {
+	deadline := time.Now().Add(l.cfg.Patience)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		_, err := l.cfg.Log.Append(context.Background(), after, entries)
+		if err == nil {
+			l.inbox.open(true)
+			return nil
+		}
+		l.inbox.open(false)
+		l.cfg.Logger.Error("the log did not take an append; no effect was released", "after", after, "events", len(entries), "err", err)
+		switch done, readErr := l.arrived(after, entries); {
+		case readErr != nil && !errors.Is(readErr, errLogMoved):
+			err = errors.Join(err, readErr)
+		case readErr != nil:
+			return readErr
+		case done:
+			l.inbox.open(true)
+			return nil
+		}
+		if time.Now().Add(pause).After(deadline) {
+			return fmt.Errorf("append to the log: %w", err)
+		}
+		time.Sleep(pause)
+	}
+}
+
+var errLogMoved = errors.New("the log holds other events than were sent; something else writes to it: stop it, run waybill-audit verify")
+
+// arrived reports whether the entries are in the log after all.
+func (l *Loop) arrived(after int64, entries []store.Entry) (bool, error) {
+	head, err := l.cfg.Log.Reread(context.Background())
+	if err != nil {
+		return false, fmt.Errorf("read the head again: %w", err)
+	}
+	if head.Size == after {
+		return false, nil
+	}
+	if head.Size != after+int64(len(entries)) {
+		return false, errLogMoved
+	}
+	records, err := l.cfg.Log.Read(context.Background(), after, len(entries))
+	if err != nil {
+		return false, fmt.Errorf("read back an append: %w", err)
+	}
+	for i, r := range records {
+		if string(r.Bytes) != string(entries[i].Bytes) {
+			return false, errLogMoved
+		}
+	}
+	return len(records) == len(entries), nil
+}
+
+// release performs the effects of a committed batch, in log order.
+func (l *Loop) release(facts []domain.Event) {
+	for _, e := range facts {
+		l.follow(e)
+		for _, effect := range domain.Effects(e) {
+			l.perform(effect)
+		}
+	}
+}
+
+func (l *Loop) perform(effect domain.Effect) {
+	switch x := effect.(type) {
+	case domain.Answer:
+		l.answer(x.Call)
+	case domain.Halt:
+		l.halt = &HaltError{Code: x.Code, Reason: x.Reason}
+	case domain.Send:
+		var arguments []byte
+		if u := l.calls[x.Call]; u != nil {
+			arguments, u.arguments = u.arguments, nil
+		}
+		l.actor.Do(x, arguments)
+	default:
+		l.actor.Do(effect, nil)
+	}
+}
