@@ -13,18 +13,20 @@ import (
 	"waybill/domain"
 )
 
-// Reply is what a host gets for a call. Its JSON form is a contract.
+// Reply is what a host gets for a call. Its JSON form, made by Encode, is a
+// contract.
 type Reply struct {
 	CallID string         `json:"call_id"`
 	Status domain.Status  `json:"status"`
-	Code   domain.Code    `json:"-"`
 	Ran    domain.Ran     `json:"ran"`
 	Route  *Route         `json:"route"`
 	Seqs   []int64        `json:"seqs"` // of the call's events
 	Log    string         `json:"log"`
 	Reason string         `json:"reason,omitempty"`
-	Size   int64          `json:"size,omitzero"`  // of a result that did not fit
+	Size   int64          `json:"size,omitzero"`  // of a result that does not fit, in bytes
 	Error  jsontext.Value `json:"error,omitzero"` // the peer's error object
+	Code   domain.Code    `json:"-"`
+	Result []byte         `json:"-"` // as the peer wrote it; nil for none
 }
 
 // Route says where a call went.
@@ -37,31 +39,38 @@ type Route struct {
 	Generation  int64      `json:"generation"`
 }
 
-// finish encodes the reply. The result's bytes go in as the peer wrote them.
-func (r Reply) finish(log string, result []byte) []byte {
-	r.Log = log
+// Encode returns the JSON form. The result's bytes stand in it untouched.
+func (r Reply) Encode() []byte {
 	head, err := json.Marshal(r)
 	if err != nil {
 		// Every field is ours or was parsed before; this cannot fail.
 		head = []byte(`{}`)
 	}
-	code := "null"
+	code, result := "null", r.Result
 	if r.Code != "" {
 		code = `"` + string(r.Code) + `"`
 	}
-	out := append(make([]byte, 0, len(head)+len(result)+48), head[:len(head)-1]...)
-	out = append(append(out, `,"code":`...), code...)
-	out = append(out, `,"result":`...)
 	if result == nil {
 		result = []byte("null")
 	}
-	return append(append(out, result...), '}')
+	out := append(make([]byte, 0, len(head)+len(result)+48), head[:len(head)-1]...)
+	out = append(append(out, `,"code":`...), code...)
+	out = append(append(out, `,"result":`...), result...)
+	return append(out, '}')
+}
+
+// TooLarge returns the reply to send where this one does not fit a message: it
+// says so, with the size of what was left out. The call has ended as it did.
+func (r Reply) TooLarge() Reply {
+	r.Size = int64(len(r.Result) + len(r.Error))
+	r.Result, r.Error, r.Code = nil, nil, domain.CodeResultTooLarge
+	return r
 }
 
 // shed is the reply to a call that was turned away before anything was
 // recorded.
-func shed(code domain.Code, reason, log string) []byte {
-	return Reply{Status: domain.StatusRefused, Code: code, Ran: domain.RanNo, Reason: reason, Seqs: []int64{}}.finish(log, nil)
+func shed(code domain.Code, reason, log string) Reply {
+	return Reply{Status: domain.StatusRefused, Code: code, Ran: domain.RanNo, Reason: reason, Seqs: []int64{}, Log: log}
 }
 
 // underway is what the harness holds of a call until it has ended: the bytes
@@ -69,19 +78,20 @@ func shed(code domain.Code, reason, log string) []byte {
 type underway struct {
 	arguments []byte
 	result    []byte
-	reply     func([]byte)
+	reply     func(Reply)
 	doc       Reply
 }
 
 // Submit hands over a call of a host. It never blocks. reply is called exactly
-// once, from another goroutine or from this one, with the encoded Reply; it
-// must not block. Safe for concurrent use.
-func (l *Loop) Submit(host string, request []byte, reply func([]byte)) {
+// once: from the goroutine that makes replies, or from this one if the call is
+// turned away. Safe for concurrent use.
+func (l *Loop) Submit(host string, request []byte, reply func(Reply)) {
 	r, problem := domain.ParseCall(request)
 	id := r.CallID
 	if id == "" {
 		id = domain.GeneratedPrefix + nuid.Next()
 	}
+	r.Tool, problem = string(l.cfg.Redact([]byte(r.Tool))), string(l.cfg.Redact([]byte(problem)))
 	in := input{arguments: r.Arguments, reply: reply, data: domain.CallReceived{
 		CallID: domain.CallID{Host: host, ID: id}, Tool: r.Tool, Generation: r.Generation, Timeout: r.Timeout,
 		Arguments: l.cfg.Digest(r.Arguments), Problem: problem}}
@@ -149,11 +159,11 @@ func (l *Loop) answer(key string) {
 	if u.reply == nil {
 		return
 	}
-	result := u.result
-	if u.doc.Status == domain.StatusProtocolError && u.doc.Code == domain.CodePeerError {
-		u.doc.Error, result = u.result, nil
+	u.doc.Log, u.doc.Result = l.cfg.Log.ID(), u.result
+	if u.doc.Code == domain.CodePeerError {
+		u.doc.Error, u.doc.Result = u.result, nil
 	}
-	u.reply(u.doc.finish(l.cfg.Log.ID(), result))
+	l.replies.put(func() { u.reply(u.doc) })
 }
 
 // shedder folds calls that were turned away into one observation a second.

@@ -10,9 +10,9 @@ import (
 type input struct {
 	data      domain.Data
 	evidence  []byte
-	payload   []byte             // result bytes on their way to a host
-	arguments []byte             // of a call that is received
-	reply     func(reply []byte) // of a call that is received; called once
+	payload   []byte      // result bytes on their way to a host
+	arguments []byte      // of a call that is received
+	reply     func(Reply) // of a call that is received; called once
 	ask       func(*domain.State)
 }
 

@@ -57,7 +57,8 @@ type Config struct {
 	Batch    int                         // observations in one transaction (512)
 	Patience time.Duration               // with a log that does not take an append (10 s)
 	Logger   *slog.Logger
-	OnCommit func(head int64) // told after each commit, by the loop's goroutine; must not block
+	Redact   func([]byte) []byte // secrets by value; identity if nil
+	OnCommit func(head int64)    // told after each commit, by the loop's goroutine; must not block
 }
 
 // HaltError ends Run because of a decision: the configuration was rejected.
@@ -79,6 +80,7 @@ type Loop struct {
 	settled chan struct{}
 	halt    *HaltError
 	shed    shedder
+	replies *lane // makes replies, so that a slow connection never holds up the loop
 }
 
 // NewLoop returns a loop that has not begun to run. SetActor must be called
@@ -95,6 +97,9 @@ func NewLoop(cfg Config) *Loop {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.Redact == nil {
+		cfg.Redact = func(b []byte) []byte { return b }
 	}
 	return &Loop{cfg: cfg, inbox: newInbox(cfg.Queue), state: cfg.State, calls: map[string]*underway{},
 		settled: make(chan struct{})}
@@ -142,6 +147,8 @@ func (l *Loop) Ask(ctx context.Context, f func(*domain.State)) error {
 // configuration is rejected (*HaltError) or the log cannot be written. After
 // an error nothing of the failed batch has left the program.
 func (l *Loop) Run() error {
+	l.replies = startLane()
+	defer l.replies.stop()
 	defer l.end()
 	for {
 		batch := l.inbox.take(l.cfg.Batch)
@@ -162,15 +169,13 @@ func (l *Loop) Run() error {
 func (l *Loop) end() {
 	l.shed.close()
 	for _, in := range l.inbox.close() {
-		if in.reply != nil {
-			in.reply(shed(domain.CodeShuttingDown, "the service is stopping", l.cfg.Log.ID()))
-		}
+		l.turnAway(in)
 	}
 	for _, u := range l.calls {
 		if u.reply != nil {
 			u.doc.Status, u.doc.Code, u.doc.Ran = domain.StatusLost, domain.CodeLogUnavailable, domain.RanMaybe
-			u.doc.Reason = "the service ended before the outcome was recorded"
-			u.reply(u.doc.finish(l.cfg.Log.ID(), nil))
+			u.doc.Reason, u.doc.Log = "the service ended before the outcome was recorded", l.cfg.Log.ID()
+			l.replies.put(func() { u.reply(u.doc) })
 		}
 	}
 }

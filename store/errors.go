@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/mattn/go-sqlite3"
+
 	"waybill/migrations"
 )
 
@@ -67,3 +69,13 @@ func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
 // Unwrap returns the cause, which may be nil.
 func (e *ConflictError) Unwrap() error { return e.Cause }
+
+// notLog makes SQLite's word for a file that is not a database match
+// [ErrNotLog], and leaves every other error as it is.
+func notLog(err error) error {
+	var e sqlite3.Error
+	if errors.As(err, &e) && e.Code == sqlite3.ErrNotADB {
+		return fmt.Errorf("%w: %w", ErrNotLog, err)
+	}
+	return err
+}

@@ -135,6 +135,7 @@ func outside(t testing.TB, path string, queries ...string) {
 		t.Fatal(err)
 	}
 	defer closed(t, db)
+	db.SetMaxOpenConns(1)
 	for _, q := range queries {
 		if _, err := db.Exec(q); err != nil {
 			t.Fatalf("%s: %v", q, err)

@@ -97,12 +97,12 @@ func present(path string) error {
 func recognize(ctx context.Context, path string) (err error) {
 	w, err := connect(ctx, path)
 	if err != nil {
-		return err
+		return notLog(err)
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	id, err := w.text(ctx, "PRAGMA application_id")
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotLog, err)
+		return notLog(err)
 	}
 	if id != strconv.Itoa(applicationID) {
 		return ErrNotLog

@@ -3,12 +3,15 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/mattn/go-sqlite3"
 
 	"waybill/migrations"
 )
@@ -56,14 +59,11 @@ func (p *pool) open(ctx context.Context, live bool) error {
 	default:
 		options = append(options, "immutable=1")
 	}
-	db, err := sql.Open("sqlite3", migrations.DSN(p.path, options...))
-	if err != nil {
-		return err
-	}
+	db := sql.OpenDB(connector{dsn: migrations.DSN(p.path, options...)})
 	db.SetMaxOpenConns(readers)
 	db.SetMaxIdleConns(readers)
 	if err := db.PingContext(ctx); err != nil {
-		return errors.Join(err, db.Close())
+		return errors.Join(notLog(err), db.Close())
 	}
 	p.db, p.still = db, still
 	return nil
@@ -130,6 +130,23 @@ func (p *pool) close() error {
 	err := p.db.Close()
 	p.db = nil
 	return err
+}
+
+// A connector opens connections that leave a -wal file where it is when they
+// close. SQLite would remove one in which it finds nothing to keep, and it is
+// not for a reader to decide that.
+type connector struct{ dsn string }
+
+// Connect opens a connection.
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	return c.Driver().Open(c.dsn)
+}
+
+// Driver returns the driver with that setting.
+func (c connector) Driver() driver.Driver {
+	return &sqlite3.SQLiteDriver{ConnectHook: func(conn *sqlite3.SQLiteConn) error {
+		return conn.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_PERSIST_WAL, 1)
+	}}
 }
 
 // A stamp is what the files of a database looked like at one moment.

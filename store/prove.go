@@ -87,7 +87,7 @@ func (t tileReader) tile(want tlog.Tile) (out []byte, err error) {
 // tileAt reads a tile as it is stored, or the part of it that is wanted, and
 // makes one that is not complete from the level below.
 func tileAt(ctx context.Context, q querier, want tlog.Tile) (out []byte, err error) {
-	err = q.QueryRowContext(ctx, `SELECT hashes FROM tiles WHERE level = ? AND idx = ?`, want.L, want.N).Scan(&out)
+	err = q.QueryRowContext(ctx, tileQuery, want.L, want.N).Scan(&out)
 	if err == nil {
 		return out[:want.W*tlog.HashSize], nil
 	}

@@ -83,7 +83,7 @@ func (r *Reader) identify(ctx context.Context) error {
 	return r.pool.read(ctx, func(q querier) error {
 		var app string
 		if err := q.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&app); err != nil {
-			return fmt.Errorf("%w: %w", ErrNotLog, err)
+			return notLog(err)
 		}
 		if app != strconv.Itoa(applicationID) {
 			return ErrNotLog
@@ -139,18 +139,16 @@ func (r *Reader) Head(ctx context.Context) (h Head, err error) {
 	return h, err
 }
 
-const columns = `SELECT seq, type, peer, call, leaf, bytes FROM events`
-
 // Read returns up to max events with a seq above after, in ascending order;
 // none if there are no more. The seqs of a whole log have no gap: a caller
 // that finds one has found damage.
 func (r *Reader) Read(ctx context.Context, after int64, max int) ([]Record, error) {
-	return r.records(ctx, columns+` WHERE seq > ? ORDER BY seq LIMIT ?`, after, max)
+	return r.records(ctx, readQuery, after, max)
 }
 
 // ByCall returns all events of a call, in ascending order; none for "".
 func (r *Reader) ByCall(ctx context.Context, call string) ([]Record, error) {
-	return r.records(ctx, columns+` WHERE call = ? AND call <> '' ORDER BY seq`, call)
+	return r.records(ctx, byCallQuery, call)
 }
 
 func (r *Reader) records(ctx context.Context, query string, args ...any) (out []Record, err error) {
@@ -175,7 +173,7 @@ func (r *Reader) records(ctx context.Context, query string, args ...any) (out []
 // [ErrNoEvidence]. It does not hash them again.
 func (r *Reader) Evidence(ctx context.Context, digest [32]byte) (b []byte, err error) {
 	err = r.pool.read(ctx, func(q querier) error {
-		return q.QueryRowContext(ctx, `SELECT bytes FROM evidence WHERE digest = ?`, digest[:]).Scan(&b)
+		return q.QueryRowContext(ctx, evidenceQuery, digest[:]).Scan(&b)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNoEvidence
@@ -197,7 +195,7 @@ func (r *Reader) Digests(ctx context.Context, after [32]byte, max int) (out [][3
 			}
 			*d, err = hash32(b)
 			return err
-		}, `SELECT digest FROM evidence WHERE digest > ? ORDER BY digest LIMIT ?`, after[:], max)
+		}, digestsQuery, after[:], max)
 		return err
 	})
 	if err != nil {
@@ -214,7 +212,7 @@ func (r *Reader) Tiles(ctx context.Context, level int, after int64, max int) (ou
 		out, err = scan(ctx, q, func(rows *sql.Rows, t *Tile) error {
 			t.Level = level
 			return rows.Scan(&t.Index, &t.Hashes)
-		}, `SELECT idx, hashes FROM tiles WHERE level = ? AND idx > ? ORDER BY idx LIMIT ?`, level, after, max)
+		}, tilesQuery, level, after, max)
 		return err
 	})
 	if err != nil {
@@ -234,7 +232,7 @@ func (r *Reader) Roots(ctx context.Context, after int64, max int) (out []Head, e
 			}
 			h.Root, err = hash32(b)
 			return err
-		}, `SELECT size, root FROM roots WHERE size > ? ORDER BY size LIMIT ?`, after, max)
+		}, rootsQuery, after, max)
 		return err
 	})
 	if err != nil {
@@ -249,7 +247,7 @@ func (r *Reader) Checkpoints(ctx context.Context, after int64, max int) (out []C
 	err = r.pool.read(ctx, func(q querier) error {
 		out, err = scan(ctx, q, func(rows *sql.Rows, c *Checkpoint) error {
 			return rows.Scan(&c.Size, &c.Note)
-		}, `SELECT size, note FROM checkpoints WHERE size > ? ORDER BY size LIMIT ?`, after, max)
+		}, checkpointsQuery, after, max)
 		return err
 	})
 	if err != nil {

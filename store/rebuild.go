@@ -79,9 +79,9 @@ func hashesAt(ctx context.Context, q querier, level int, from, count int64) ([]t
 	if count == 0 {
 		return nil, nil
 	}
-	query, args := `SELECT leaf FROM events WHERE seq > ?1 AND seq <= ?1 + ?2 ORDER BY seq`, []any{from, count}
+	query, args := leavesQuery, []any{from, count}
 	if level > 0 {
-		query = `SELECT hashes FROM tiles WHERE idx >= ?1 AND idx < ?1 + ?2 AND level = ?3 ORDER BY idx`
+		query = tileRunQuery
 		args = append(args, level-1)
 	}
 	blobs, err := scan(ctx, q, func(rows *sql.Rows, b *[]byte) error { return rows.Scan(b) }, query, args...)
@@ -102,7 +102,7 @@ func hashesAt(ctx context.Context, q querier, level int, from, count int64) ([]t
 // leaf hashes: the end of a log is where damage is likeliest.
 func checkTail(ctx context.Context, q querier, size int64) (err error) {
 	from, _ := pending(size, 0)
-	rows, err := q.QueryContext(ctx, `SELECT seq, leaf, bytes FROM events WHERE seq > ? ORDER BY seq`, from)
+	rows, err := q.QueryContext(ctx, tailQuery, from)
 	if err != nil {
 		return fmt.Errorf("read the last events: %w", err)
 	}

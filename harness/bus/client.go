@@ -36,8 +36,8 @@ type Client struct {
 	waiting map[string]map[*context.CancelCauseFunc]struct{} // by subject
 }
 
-// Dial connects to the server at url as host, whose key is in credsDir. Close
-// the client afterwards.
+// Dial connects to the server at url as host, whose key is in credsDir, and
+// gives up after five seconds. Close the client afterwards.
 func Dial(ctx context.Context, url, credsDir, host, prefix string) (*Client, error) {
 	id, err := LoadHost(credsDir, host)
 	if err != nil {

@@ -67,7 +67,7 @@ type PublisherConfig struct {
 	MaxBytes int64 // of the stream when it is made; 0 leaves it to the server's limit
 	Replicas int   // of the stream when it is made, 1 if 0
 
-	Batch   int           // events published at once, 512 if 0, at most 1000
+	Batch   int           // events on their way at once, 512 if 0, at most 4096
 	AckWait time.Duration // patience with one publication's acknowledgement, 5 s if 0
 
 	MinBackoff time.Duration // first pause after a failure, 50 ms if 0
@@ -164,7 +164,7 @@ func (p *Publisher) follow(ctx context.Context) error {
 		return err
 	}
 	p.advance(position)
-	out, err := p.newOutlet(stream.CachedInfo().Config.AllowAtomicPublish)
+	out, err := p.newOutlet()
 	if err != nil {
 		return err
 	}

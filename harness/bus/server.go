@@ -27,8 +27,8 @@ type ServerConfig struct {
 	// means that only connections inside the process are served.
 	Listen string
 
-	// StoreDir holds JetStream's files. It may be deleted while the server is
-	// down: the log fills it again.
+	// StoreDir is where the server makes its folder "jetstream". The folder
+	// may be deleted while the server is down: the log fills it again.
 	StoreDir string
 
 	// Credentials are the users; only their public keys are used.

@@ -77,7 +77,9 @@ type Service struct {
 
 // StartService begins to receive requests on nc, the connection of the
 // replier. The connection stays the caller's and must outlive the service and
-// every request that is still to be answered.
+// every request that is still to be answered. It is for one service only: if
+// one is stopped while disconnected, the server never learns of it, and would
+// send it part of what another on the same connection should get.
 func StartService(nc *nats.Conn, cfg ServiceConfig, h Handlers) (*Service, error) {
 	if err := checkService(cfg, h); err != nil {
 		return nil, fmt.Errorf("nats service: %w", err)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -313,7 +315,14 @@ func TestAReadHasADeadline(t *testing.T) {
 
 func TestStopWaitsForReadsAndLetsCallsBeAnsweredLater(t *testing.T) {
 	calls, reading, release := make(chan *Request, 1), make(chan struct{}), make(chan struct{})
-	h := Handlers{Call: func(r *Request) { calls <- r }, Read: map[string]func(context.Context, *Request){
+	var first sync.Once
+	h := Handlers{Call: func(r *Request) {
+		kept := false
+		first.Do(func() { calls <- r; kept = true })
+		if !kept {
+			_ = r.Respond(nil, "", 0)
+		}
+	}, Read: map[string]func(context.Context, *Request){
 		"tools": func(_ context.Context, r *Request) {
 			close(reading)
 			<-release
@@ -350,9 +359,56 @@ func TestStopWaitsForReadsAndLetsCallsBeAnsweredLater(t *testing.T) {
 	if err := call.Respond([]byte("called"), "", 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := receive(t, replies) + receive(t, replies); got != "readcalled" {
+	got := []string{receive(t, replies), receive(t, replies)}
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"called", "read"}) {
 		t.Errorf("replies %q", got)
 	}
+}
+
+func TestAServiceOutlivesItsServer(t *testing.T) {
+	_, c := writeCredentials(t, LocalHost)
+	s := startServer(t, c)
+	w := newWire(t, s.ClientURL())
+	replier := connect(t, c.Replier(), Target{URL: w.url()})
+	service := must[*Service](t)(StartService(replier, serviceConfig(), echo()))
+	t.Cleanup(service.Stop)
+	s.Close()
+	s = startServer(t, c)
+	w.to(s.ClientURL())
+	client := dial(t, c, s, LocalHost)
+	eventually(t, "answered by the second server", func() bool {
+		body, _, err := client.Request(testContext(t), CallVerb, nil)
+		if err != nil && !errors.Is(err, ErrNotServing) {
+			t.Fatal(err)
+		}
+		return string(body) == "call|local||"
+	})
+}
+
+func TestAServiceCanStopWithoutHavingSeenItsServer(t *testing.T) {
+	_, c := writeCredentials(t, LocalHost)
+	w := newWire(t, "127.0.0.1:1")
+	replier := connect(t, c.Replier(), Target{URL: w.url(), KeepTrying: true})
+	service := must[*Service](t)(StartService(replier, serviceConfig(), echo()))
+	stopped := make(chan struct{})
+	go func() { service.Stop(); close(stopped) }()
+	receive(t, stopped)
+}
+
+func TestAServiceMayBeginBeforeItsServer(t *testing.T) {
+	_, c := writeCredentials(t, LocalHost)
+	w := newWire(t, "127.0.0.1:1")
+	replier := connect(t, c.Replier(), Target{URL: w.url(), KeepTrying: true})
+	service := must[*Service](t)(StartService(replier, serviceConfig(), echo()))
+	t.Cleanup(service.Stop)
+	s := startServer(t, c)
+	w.to(s.ClientURL())
+	client := dial(t, c, s, LocalHost)
+	eventually(t, "answered", func() bool {
+		_, _, err := client.Request(testContext(t), CallVerb, nil)
+		return err == nil
+	})
 }
 
 func TestServiceDiscoveryAnswersAPermittedUser(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,10 +15,8 @@ import (
 // keeps the copy right; a long memory would cost a lot at full speed.
 const dedupeWindow = 5 * time.Second
 
-// Codes of JetStream's API that the client library has no name for.
-const (
-	codeSubjectsOverlap jetstream.ErrorCode = 10065
-)
+// A code of JetStream's API that the client library has no name for.
+const codeSubjectsOverlap jetstream.ErrorCode = 10065
 
 // SettingsError says that the stream of the log exists with settings under
 // which it cannot be a faithful copy.
@@ -29,7 +26,7 @@ type SettingsError struct {
 }
 
 func (e *SettingsError) Error() string {
-	return fmt.Sprintf("stream %s has other settings than a copy of the log needs (%s): correct them, or rename the stream's log",
+	return fmt.Sprintf("stream %s has other settings than a copy of the log needs (%s): correct them, or move the stream away, since it is a copy and is filled again",
 		e.Stream, strings.Join(e.Differences, "; "))
 }
 
@@ -37,23 +34,22 @@ func (e *SettingsError) Error() string {
 // refuses new messages rather than lose old ones.
 func streamConfig(cfg PublisherConfig) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name:               StreamName(cfg.LogID),
-		Description:        "Copy of the Waybill log " + cfg.LogID + "; the stream's sequence is the log's",
-		Subjects:           []string{eventRoot(cfg.Prefix, cfg.LogID) + ">"},
-		Retention:          jetstream.LimitsPolicy,
-		Discard:            jetstream.DiscardNew,
-		Storage:            jetstream.FileStorage,
-		MaxConsumers:       -1,
-		MaxMsgs:            -1,
-		MaxMsgsPerSubject:  -1,
-		MaxBytes:           cmp.Or(cfg.MaxBytes, -1),
-		MaxMsgSize:         MaxMessage,
-		Replicas:           cmp.Or(cfg.Replicas, 1),
-		Duplicates:         dedupeWindow,
-		DenyDelete:         true,
-		DenyPurge:          true,
-		AllowDirect:        true,
-		AllowAtomicPublish: true,
+		Name:              StreamName(cfg.LogID),
+		Description:       "Copy of the Waybill log " + cfg.LogID + "; the stream's sequence is the log's",
+		Subjects:          []string{eventRoot(cfg.Prefix, cfg.LogID) + ">"},
+		Retention:         jetstream.LimitsPolicy,
+		Discard:           jetstream.DiscardNew,
+		Storage:           jetstream.FileStorage,
+		MaxConsumers:      -1,
+		MaxMsgs:           -1,
+		MaxMsgsPerSubject: -1,
+		MaxBytes:          cmp.Or(cfg.MaxBytes, -1),
+		MaxMsgSize:        MaxMessage,
+		Replicas:          cmp.Or(cfg.Replicas, 1),
+		Duplicates:        dedupeWindow,
+		DenyDelete:        true,
+		DenyPurge:         true,
+		AllowDirect:       true,
 	}
 }
 
@@ -101,13 +97,9 @@ func (p *Publisher) openStream(ctx context.Context) (jetstream.Stream, error) {
 }
 
 func (p *Publisher) streamFault(name string, err error) error {
-	if hasCode(err, codeSubjectsOverlap) {
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == codeSubjectsOverlap {
 		return &SettingsError{Stream: name, Differences: []string{"another stream holds its subjects"}}
 	}
 	return fmt.Errorf("stream %s: %w", name, err)
-}
-
-func hasCode(err error, codes ...jetstream.ErrorCode) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode)
 }

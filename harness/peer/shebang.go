@@ -102,6 +102,9 @@ func follow(script, name, arg, dir, peerPath string) ([]interpreter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("script %s: %w", script, err)
 	}
+	if peerPath == "" {
+		peerPath = defaultPath
+	}
 	found, err := Find(words[0], dir, peerPath)
 	if err != nil {
 		return nil, fmt.Errorf("script %s: its interpreter for env, looked up on the peer's own PATH: %w", script, err)

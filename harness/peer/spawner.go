@@ -21,9 +21,9 @@ const (
 
 var errWatchdogLost = errors.New("the watchdog process has ended; restart the service")
 
-// launcher is the service's side of the watchdog: it has programs started and signalled, and hears how they end. Its
+// spawner is the service's side of the watchdog: it has programs started and signalled, and hears how they end. Its
 // methods may be called at once from several goroutines.
-type launcher struct {
+type spawner struct {
 	conn *net.UnixConn
 	cmd  *exec.Cmd
 	log  *slog.Logger
@@ -46,7 +46,7 @@ type child struct {
 	lost    bool // the watchdog was lost first
 }
 
-func newLauncher(argv, env []string, log *slog.Logger) (*launcher, error) {
+func newSpawner(argv, env []string, log *slog.Logger) (*spawner, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -61,25 +61,25 @@ func newLauncher(argv, env []string, log *slog.Logger) (*launcher, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the watchdog: %w", err), ours.Close())
 	}
-	l := &launcher{conn: ours, cmd: cmd, log: log, done: make(chan struct{}), children: map[int64]*child{}}
-	go l.listen()
-	return l, nil
+	s := &spawner{conn: ours, cmd: cmd, log: log, done: make(chan struct{}), children: map[int64]*child{}}
+	go s.listen()
+	return s, nil
 }
 
 // start has a program run with the given descriptors as its standard input, output and error, which stay the caller's to
 // close. The error is the system's reason, or errWatchdogLost.
-func (l *launcher) start(p program, stdio [3]int) (*child, error) {
+func (s *spawner) start(p program, stdio [3]int) (*child, error) {
 	f, err := writeProgram(p)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	c, err := l.register()
+	c, err := s.register()
 	if err != nil {
 		return nil, err
 	}
-	if err := sendPacket(l.conn, order{Child: c.id}, stdio[0], stdio[1], stdio[2], int(f.Fd())); err != nil {
-		l.forget(c.id)
+	if err := sendPacket(s.conn, order{Child: c.id}, stdio[0], stdio[1], stdio[2], int(f.Fd())); err != nil {
+		s.forget(c.id)
 		return nil, fmt.Errorf("ask the watchdog: %w", err)
 	}
 	if err := <-c.started; err != nil {
@@ -89,77 +89,77 @@ func (l *launcher) start(p program, stdio [3]int) (*child, error) {
 }
 
 // signal reaches the whole group of c, if it is still there.
-func (l *launcher) signal(c *child, s unix.Signal) {
+func (s *spawner) signal(c *child, signal unix.Signal) {
 	// A watchdog that cannot be reached is lost: listen sees it and kills the groups.
-	_ = sendPacket(l.conn, order{Child: c.id, Signal: int(s)})
+	_ = sendPacket(s.conn, order{Child: c.id, Signal: int(signal)})
 }
 
 // close ends the watchdog, and with it every process that is left below it. It returns when that is done.
-func (l *launcher) close() error {
-	l.mu.Lock()
-	l.closing = true
-	l.mu.Unlock()
-	_ = l.conn.Close()
-	timer := time.AfterFunc(watchdogPatience, func() { _ = l.cmd.Process.Kill() })
+func (s *spawner) close() error {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	_ = s.conn.Close()
+	timer := time.AfterFunc(watchdogPatience, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
-	<-l.done
-	if s := l.cmd.ProcessState; s == nil || !s.Success() {
-		return fmt.Errorf("the watchdog ended badly (%v); processes of peers may be left", s)
+	<-s.done
+	if state := s.cmd.ProcessState; state == nil || !state.Success() {
+		return fmt.Errorf("the watchdog ended badly (%v); processes of peers may be left", state)
 	}
 	return nil
 }
 
-func (l *launcher) register() (*child, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.children == nil || l.closing {
+func (s *spawner) register() (*child, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.children == nil || s.closing {
 		return nil, errWatchdogLost
 	}
-	l.last++
-	c := &child{id: l.last, started: make(chan error, 1), exited: make(chan struct{})}
-	l.children[c.id] = c
+	s.last++
+	c := &child{id: s.last, started: make(chan error, 1), exited: make(chan struct{})}
+	s.children[c.id] = c
 	return c, nil
 }
 
-func (l *launcher) forget(id int64) *child {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.children[id]
-	delete(l.children, id)
+func (s *spawner) forget(id int64) *child {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.children[id]
+	delete(s.children, id)
 	return c
 }
 
 // listen owns the watchdog: it hears what it says until the socket ends, and reaps it.
-func (l *launcher) listen() {
-	defer close(l.done)
+func (s *spawner) listen() {
+	defer close(s.done)
 	for {
 		var n notice
-		if _, err := receivePacket(l.conn, &n); err != nil {
+		if _, err := receivePacket(s.conn, &n); err != nil {
 			break
 		}
-		l.hear(n)
+		s.hear(n)
 	}
-	l.abandon()
-	_ = l.conn.Close() // a watchdog that lives on ends with it
-	_ = l.cmd.Wait()   // how it ended is in ProcessState
+	s.abandon()
+	_ = s.conn.Close() // a watchdog that lives on ends with it
+	_ = s.cmd.Wait()   // how it ended is in ProcessState
 }
 
-func (l *launcher) hear(n notice) {
+func (s *spawner) hear(n notice) {
 	switch n.What {
 	case noticeStarted:
-		l.mu.Lock()
-		c := l.children[n.Child]
-		l.mu.Unlock()
+		s.mu.Lock()
+		c := s.children[n.Child]
+		s.mu.Unlock()
 		if c != nil {
 			c.pid = n.PID
 			c.started <- nil
 		}
 	case noticeFailed:
-		if c := l.forget(n.Child); c != nil {
+		if c := s.forget(n.Child); c != nil {
 			c.started <- unix.Errno(n.Errno)
 		}
 	case noticeExited:
-		if c := l.forget(n.Child); c != nil {
+		if c := s.forget(n.Child); c != nil {
 			c.end(n.Status, n.Signal)
 		}
 	}
@@ -175,14 +175,14 @@ func (c *child) end(status, signal int) {
 
 // abandon does the watchdog's last work in its place: the groups it started are killed. What had left its group is beyond
 // reach then; it is the one case in which something may outlive the service.
-func (l *launcher) abandon() {
-	l.mu.Lock()
-	children := l.children
-	l.children = nil
-	if !l.closing {
-		l.log.Error("the watchdog process was lost; every peer is ended and none can be started")
+func (s *spawner) abandon() {
+	s.mu.Lock()
+	children := s.children
+	s.children = nil
+	if !s.closing {
+		s.log.Error("the watchdog process was lost; every peer is ended and none can be started")
 	}
-	l.mu.Unlock()
+	s.mu.Unlock()
 	for _, c := range children {
 		if c.pid != 0 {
 			_ = unix.Kill(-c.pid, unix.SIGKILL)

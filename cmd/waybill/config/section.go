@@ -28,7 +28,7 @@ func (d *document) section(n *node, key string) *section {
 		return s
 	}
 	s.line, s.column = n.line, n.column
-	if n.kind != mapping {
+	if n.kind != mapping && n.kind != broken {
 		d.fail(n.line, n.column, key, "must be %s, not %s", mapping, n.kind)
 	}
 	for _, e := range n.entries {
@@ -57,6 +57,8 @@ func (s *section) value(name string) *node {
 		return nil
 	case e.value.kind == null:
 		s.doc.fail(e.line, e.column, join(s.key, name), "has no value: give one, or take the key out")
+		return nil
+	case e.value.kind == broken:
 		return nil
 	}
 	return e.value
@@ -149,8 +151,7 @@ func (s *section) duration(name string, otherwise, high time.Duration) time.Dura
 
 // short writes a duration without its zero parts: 10m, not 10m0s.
 func short(d time.Duration) string {
-	t := strings.TrimSuffix(d.String(), "0s")
-	return strings.TrimSuffix(t, "0m")
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }
 
 var units = []struct {
@@ -206,6 +207,9 @@ func (s *section) texts(name string, numbers bool) []string {
 	}
 	values := make([]string, 0, len(n.items))
 	for i, item := range n.items {
+		if item.kind == broken {
+			continue // reported already
+		}
 		if !scalar(item, numbers) {
 			s.failItem(name, i, "must be text, not %s", item.kind)
 			continue

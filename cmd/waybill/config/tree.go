@@ -1,9 +1,9 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -29,6 +29,7 @@ const (
 	text    kind = "text"
 	list    kind = "a list"
 	mapping kind = "a mapping"
+	broken  kind = "unusable" // reported already
 )
 
 // A node is one value of a file. A scalar keeps its text as written, quotes and
@@ -52,8 +53,9 @@ type entry struct {
 
 // A document turns YAML into nodes and gathers what is wrong with it.
 type document struct {
-	file string
-	errs Errors
+	file  string
+	errs  Errors
+	depth int
 }
 
 func (d *document) fail(line, column int, key, format string, args ...any) {
@@ -68,7 +70,7 @@ func (d *document) parse(data []byte) *node {
 		d.fail(0, 0, "", "the file is larger than %d bytes", maxFileSize)
 		return nil
 	}
-	tree, err := parseYAML(data)
+	tree, err := parseYAML(bytes.TrimPrefix(data, []byte("\ufeff"))) // some editors put this mark first
 	if err != nil {
 		d.failSyntax(err)
 		return nil
@@ -176,18 +178,29 @@ func (d *document) node(n ast.Node, key string, under *entry) *node {
 		d.entries(out, n.Values, key, under)
 	case *ast.MappingValueNode:
 		d.entries(out, []*ast.MappingValueNode{n}, key, under)
+	case *ast.AnchorNode:
+		d.failAt(n, key, "%s", plainOnly)
+		return d.node(n.Value, key, under)
+	case *ast.TagNode:
+		d.failAt(n, key, "%s", plainOnly)
+		return d.node(n.Value, key, under)
 	default:
-		d.failAt(n, key, "anchors, aliases, merge keys and tags are not used here: write the value out")
+		d.failAt(n, key, "%s", plainOnly)
+		out.kind = broken
 	}
 	return out
 }
 
+const plainOnly = "anchors, aliases, merge keys and tags are not used here: write the value out"
+
 func (d *document) items(out *node, n *ast.SequenceNode, key string, under *entry) {
 	out.kind = list
 	out.at(under)
-	if d.deep(out, key) {
+	if d.deep(out) {
 		return
 	}
+	d.depth++
+	defer func() { d.depth-- }()
 	for i, item := range n.Values {
 		out.items = append(out.items, d.node(item, fmt.Sprintf("%s[%d]", key, i), nil))
 	}
@@ -196,9 +209,11 @@ func (d *document) items(out *node, n *ast.SequenceNode, key string, under *entr
 func (d *document) entries(out *node, values []*ast.MappingValueNode, key string, under *entry) {
 	out.kind = mapping
 	out.at(under)
-	if d.deep(out, key) {
+	if d.deep(out) {
 		return
 	}
+	d.depth++
+	defer func() { d.depth-- }()
 	seen := make(map[string]int)
 	for _, v := range values {
 		e, ok := d.entry(v, key)
@@ -232,10 +247,9 @@ func (d *document) entry(v *ast.MappingValueNode, key string) (entry, bool) {
 	return e, true
 }
 
-// deep refuses a value that stands too deep; the dots and brackets of its key
-// count the levels.
-func (d *document) deep(n *node, key string) bool {
-	if strings.Count(key, ".")+strings.Count(key, "[") < maxDepth {
+// deep refuses a value that stands too deep.
+func (d *document) deep(n *node) bool {
+	if d.depth < maxDepth {
 		return false
 	}
 	d.fail(n.line, n.column, "", "more than %d lists or mappings inside each other", maxDepth)

@@ -1,0 +1,61 @@
+// Package logfile lets the replay package read a log file: it is all that
+// stands between the two, and holds no rule of its own. It may import store and
+// replay.
+package logfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"waybill/replay"
+	"waybill/store"
+)
+
+// Log is a log file opened for reading.
+type Log struct{ *store.Reader }
+
+// Open opens the log at path. It never creates or changes a file.
+func Open(path string) (Log, error) {
+	r, err := store.OpenReader(path)
+	return Log{r}, err
+}
+
+// Records implements replay.Source.
+func (l Log) Records(ctx context.Context, after int64, max int) ([]replay.Record, error) {
+	records, err := l.Read(ctx, after, max)
+	out := make([]replay.Record, len(records))
+	for i, r := range records {
+		out[i] = replay.Record(r)
+	}
+	return out, err
+}
+
+// Roots implements replay.Source.
+func (l Log) Roots(ctx context.Context, after int64, max int) ([]replay.Root, error) {
+	heads, err := l.Reader.Roots(ctx, after, max)
+	out := make([]replay.Root, len(heads))
+	for i, h := range heads {
+		out[i] = replay.Root{Size: h.Size, Hash: h.Root}
+	}
+	return out, err
+}
+
+// Tiles implements replay.Source.
+func (l Log) Tiles(ctx context.Context, level int, after int64, max int) ([]replay.Tile, error) {
+	tiles, err := l.Reader.Tiles(ctx, level, after, max)
+	out := make([]replay.Tile, len(tiles))
+	for i, t := range tiles {
+		out[i] = replay.Tile(t)
+	}
+	return out, err
+}
+
+// Evidence implements replay.Source.
+func (l Log) Evidence(ctx context.Context, digest [32]byte) ([]byte, error) {
+	b, err := l.Reader.Evidence(ctx, digest)
+	if errors.Is(err, store.ErrNoEvidence) {
+		err = fmt.Errorf("%w: %w", replay.ErrNoEvidence, err)
+	}
+	return b, err
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/alecthomas/kong"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"waybill/cmd/waybill-audit/logfile"
+	"waybill/replay"
+	"waybill/store"
+)
+
+// Exit codes. They are a contract.
+const (
+	exitInternal    = 1
+	exitUsage       = 2
+	exitNoLog       = 9
+	exitAltered     = 20
+	exitDiverged    = 21
+	exitUndecidable = 22
+)
+
+type cli struct {
+	Verify verifyCmd `cmd:"" help:"Is the log whole and unaltered?"`
+	Replay replayCmd `cmd:"" help:"Does every decision follow from what was recorded before it?"`
+	Show   showCmd   `cmd:"" help:"Print events of the log, with the evidence they cite."`
+}
+
+// target is the log file every command takes.
+type target struct {
+	JSON bool   `name:"json" help:"Print pure JSON on standard output."`
+	Log  string `arg:"" placeholder:"LOG" help:"The log file: log.db of a data directory, or a copy."`
+}
+
+type app struct {
+	ctx context.Context
+	out io.Writer
+	err io.Writer
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is main with its ends in the hands of a test.
+func run(args []string, out, errs io.Writer) int {
+	a := &app{ctx: context.Background(), out: out, err: errs}
+	asJSON := slices.Contains(args, "--json")
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("waybill-audit"), kong.Writers(out, errs), kong.UsageOnError(),
+		kong.Description("Answers about a log from the log alone. It cannot spawn a process or open a connection."),
+		kong.Exit(func(code int) { exited = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
+	if err != nil {
+		return a.fail(asJSON, err)
+	}
+	k, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited
+	}
+	if err != nil {
+		return a.fail(asJSON, usageError{err})
+	}
+	return a.fail(asJSON, k.Run(a))
+}
+
+// quietError keeps the exit code of an error that has been printed.
+type quietError struct{ error }
+
+func (e quietError) Unwrap() error { return e.error }
+
+func quiet(err error) error {
+	if err == nil {
+		return nil
+	}
+	return quietError{err}
+}
+
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// fail prints an error where there is one and returns the exit code.
+func (a *app) fail(asJSON bool, err error) int {
+	if err == nil {
+		return 0
+	}
+	code, exit := classify(err)
+	var said quietError
+	if errors.As(err, &said) {
+		return exit
+	}
+	if !asJSON {
+		fmt.Fprintf(a.err, "waybill-audit: %v\n", err)
+		return exit
+	}
+	b, encodeErr := json.Marshal(errorDoc(code, err), json.Deterministic(true))
+	if encodeErr != nil {
+		fmt.Fprintf(a.err, "waybill-audit: %v\n", encodeErr)
+		return exitInternal
+	}
+	fmt.Fprintf(a.out, "%s\n", b)
+	return exit
+}
+
+type failure struct {
+	Error struct {
+		Code    string  `json:"code"`
+		Message string  `json:"message"`
+		Where   *string `json:"where"`
+	} `json:"error"`
+}
+
+type divergence struct {
+	Kind        string         `json:"kind"`
+	Seq         int64          `json:"seq"`
+	Recorded    jsontext.Value `json:"recorded"`
+	Redecided   jsontext.Value `json:"redecided"`
+	Observation jsontext.Value `json:"observation"`
+}
+
+func errorDoc(code string, err error) failure {
+	var doc failure
+	doc.Error.Code, doc.Error.Message = code, err.Error()
+	var altered *replay.AlteredError
+	var undecidable *replay.UndecidableError
+	seq := int64(0)
+	switch {
+	case errors.As(err, &altered):
+		seq = altered.Seq
+	case errors.As(err, &undecidable):
+		seq = undecidable.Seq
+	}
+	if seq != 0 {
+		where := fmt.Sprintf("event %d", seq)
+		doc.Error.Where = &where
+	}
+	return doc
+}
+
+func classify(err error) (code string, exit int) {
+	var altered *replay.AlteredError
+	var diverged *replay.DivergedError
+	var undecidable *replay.UndecidableError
+	var usage usageError
+	switch {
+	case errors.As(err, &altered) || errors.Is(err, store.ErrAltered):
+		return "altered", exitAltered
+	case errors.As(err, &diverged):
+		return "diverged", exitDiverged
+	case errors.As(err, &undecidable) || errors.Is(err, store.ErrNewerSchema):
+		return "undecidable", exitUndecidable
+	case errors.Is(err, store.ErrMissing):
+		return "not_initialised", exitNoLog
+	case errors.As(err, &usage):
+		return "usage", exitUsage
+	}
+	return "internal", exitInternal
+}
+
+type verifyCmd struct{ target }
+
+// Help is shown under the usage.
+func (verifyCmd) Help() string {
+	return "Example:\n  waybill-audit verify .waybill/log.db\n\nReads every byte: events, leaf hashes, tiles, roots, evidence. Exit 0 whole, 20 altered."
+}
+
+// Run verifies the log.
+func (c verifyCmd) Run(a *app) error {
+	l, err := logfile.Open(c.Log)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	v, err := replay.Verify(a.ctx, l)
+	if err != nil {
+		return err
+	}
+	root := hex.EncodeToString(v.Root[:])
+	if !c.JSON {
+		_, err = fmt.Fprintf(a.out, "log %s: %d events whole and unaltered, %d pieces of evidence\nhead %d, root %s\n", v.Log, v.Size, v.Evidence, v.Size, root)
+		return err
+	}
+	return a.printJSON(struct {
+		Log      string `json:"log"`
+		Size     int64  `json:"size"`
+		Root     string `json:"root"`
+		HeadSeq  int64  `json:"head_seq"`
+		Evidence int64  `json:"evidence"`
+	}{v.Log, v.Size, root, v.Size, v.Evidence})
+}
+
+type replayCmd struct{ target }
+
+// Help is shown under the usage.
+func (replayCmd) Help() string {
+	return "Example:\n  waybill-audit replay .waybill/log.db --json\n\nDecides again at every observation. Exit 0 all agree, 21 diverged (with both sides), 22 undecidable."
+}
+
+// Run replays the log.
+func (c replayCmd) Run(a *app) error {
+	l, err := logfile.Open(c.Log)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	r, err := replay.Replay(a.ctx, l)
+	var diverged *replay.DivergedError
+	if err != nil && !errors.As(err, &diverged) {
+		return err
+	}
+	root, rootErr := rootAt(a.ctx, l, r.Size)
+	if rootErr != nil {
+		return rootErr
+	}
+	switch {
+	case c.JSON:
+		return errors.Join(a.printReplay(l.ID(), r, root, diverged), quiet(err))
+	case err != nil:
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "log %s: %d events, %d decisions decided again, %d agree\nhead %d, root %s\n", l.ID(), r.Size, r.Decisions, r.Agreed, r.Size, root)
+	return err
+}
+
+// rootAt returns the root of the first size events, in hex.
+func rootAt(ctx context.Context, l logfile.Log, size int64) (string, error) {
+	head, err := l.Head(ctx)
+	if err != nil {
+		return "", err
+	}
+	root, err := l.RootAt(ctx, size, head)
+	return hex.EncodeToString(root[:]), err
+}
+
+func (a *app) printReplay(log string, r replay.Replayed, root string, d *replay.DivergedError) error {
+	doc := struct {
+		Log        string      `json:"log"`
+		Size       int64       `json:"size"` // events replayed
+		Root       string      `json:"root"` // over them
+		HeadSeq    int64       `json:"head_seq"`
+		Decisions  int64       `json:"decisions"`
+		Agreed     int64       `json:"agreed"`
+		Diverged   int64       `json:"diverged"`
+		Divergence *divergence `json:"divergence,omitempty"`
+	}{Log: log, Size: r.Size, Root: root, HeadSeq: r.Size, Decisions: r.Decisions, Agreed: r.Agreed}
+	if d != nil {
+		doc.Diverged = 1
+		doc.Divergence = &divergence{d.Code, d.Seq, d.Recorded, d.Redecided, d.Observation}
+	}
+	return a.printJSON(doc)
+}
+
+func (a *app) printJSON(v any) error {
+	b, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", b)
+	return err
+}

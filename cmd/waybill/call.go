@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"waybill/cmd/waybill/config"
+	"waybill/domain"
+	"waybill/harness"
+)
+
+type callCmd struct {
+	common
+	Once       bool          `help:"Without a service: start the peers, call, and stop them."`
+	Host       string        `default:"local" placeholder:"NAME" help:"Who calls; its credentials must be there (local)."`
+	Timeout    time.Duration `placeholder:"D" help:"How long the call may take, such as 5s; the peer's call_timeout if absent."`
+	CallID     string        `name:"call-id" placeholder:"ID" help:"An id of your own for the call."`
+	Generation int64         `placeholder:"N" help:"The generation of the namespace you saw; a changed route is then refused."`
+	Tool       string        `arg:"" help:"The canonical name."`
+	Arguments  string        `arg:"" optional:"" default:"{}" help:"A JSON object."`
+}
+
+// Help is shown under the usage.
+func (callCmd) Help() string {
+	return "Example:\n  waybill call -c waybill.yaml search '{\"query\":\"tea\"}'\n\n" +
+		"Prints the reply as JSON. Exit 0 complete, 4 tool error, 5 refused, 6 lost, 7 timed out, 8 cancelled, 9 not running, " +
+		"10 input required, 11 protocol error; ran in the reply says whether the tool may have run."
+}
+
+// Run calls a tool.
+func (c callCmd) Run(a *app) error {
+	f, err := a.load(c.file())
+	if err != nil {
+		return err
+	}
+	request, err := c.request()
+	if err != nil {
+		return err
+	}
+	svc, err := a.running(f, c.Host)
+	if err != nil {
+		return err
+	}
+	var reply []byte
+	switch {
+	case svc != nil:
+		defer svc.client.Close()
+		reply, err = c.over(a, f, svc, request)
+	case c.Once:
+		reply, err = c.once(a, f, request)
+	default:
+		err = notRunning("no service runs on %s: start one with waybill serve, or call with --once", f.Data)
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(a, reply)
+}
+
+// request builds the submitted JSON. The arguments go in as they were typed.
+func (c callCmd) request() ([]byte, error) {
+	if !jsontext.Value(c.Arguments).IsValid() || jsontext.Value(c.Arguments).Kind() != '{' {
+		return nil, usageError(fmt.Errorf("ARGUMENTS_JSON is no JSON object without repeated keys: %.60q", c.Arguments))
+	}
+	tool, err := json.Marshal(c.Tool)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	b := fmt.Appendf(nil, `{"tool":%s,"arguments":%s`, tool, c.Arguments)
+	if c.CallID != "" {
+		id, err := json.Marshal(c.CallID)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		b = fmt.Appendf(b, `,"call_id":%s`, id)
+	}
+	if c.Generation != 0 {
+		b = fmt.Appendf(b, `,"generation":%d`, c.Generation)
+	}
+	if c.Timeout != 0 {
+		b = fmt.Appendf(b, `,"timeout_ms":%d`, max(1, c.Timeout.Milliseconds()))
+	}
+	return append(b, '}'), nil
+}
+
+// over sends the call to the running service. It waits somewhat longer than the
+// call may take: the service always answers.
+func (c callCmd) over(a *app, f *config.File, svc *remote, request []byte) ([]byte, error) {
+	patience := c.Timeout
+	for _, p := range f.Peers {
+		if c.Timeout == 0 {
+			patience = max(patience, p.CallTimeout)
+		}
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, patience+askPatience)
+	defer cancel()
+	reply, _, err := svc.client.Request(ctx, "call", request)
+	if err != nil {
+		return nil, fmt.Errorf("call over NATS (service pid %d): %w", svc.run.PID, err)
+	}
+	return reply, nil
+}
+
+// once starts the peers without NATS and hands the call to the loop's intake.
+func (c callCmd) once(a *app, f *config.File, request []byte) ([]byte, error) {
+	if !domain.ValidName(c.Host) {
+		return nil, usageError(fmt.Errorf("--host %q is no name of a host: [a-z0-9][a-z0-9_-]{0,62}", c.Host))
+	}
+	n, err := a.openNode(f)
+	if err != nil {
+		return nil, err
+	}
+	a.progress("starting %d peers for one call", len(f.Peers))
+	var reply []byte
+	if err = n.engine.WaitSettled(a.ctx); err == nil {
+		reply, err = n.callOnce(a.ctx, c.Host, request)
+	}
+	return reply, errors.Join(err, n.stop("call --once has ended"))
+}
+
+// callOnce waits for the one reply. When the user gives up, the stop that follows
+// settles the call, and that is the reply.
+func (n *node) callOnce(ctx context.Context, host string, request []byte) ([]byte, error) {
+	got := make(chan harness.Reply, 1)
+	n.engine.Loop.Submit(host, request, func(r harness.Reply) { got <- r })
+	select {
+	case r := <-got:
+		return r.Encode(), nil
+	case <-ctx.Done():
+		n.engine.Loop.Report(domain.ServiceStopped{Reason: "interrupted"}, nil, nil)
+	case <-n.engine.Done():
+	}
+	select {
+	case r := <-got:
+		return r.Encode(), nil
+	case <-time.After(askPatience):
+		return nil, fmt.Errorf("the call has no outcome: %w", errors.Join(ctx.Err(), n.engine.Err()))
+	}
+}
+
+func (c callCmd) print(a *app, reply []byte) error {
+	var r struct {
+		Status domain.Status  `json:"status"`
+		Code   string         `json:"code"`
+		Reason string         `json:"reason"`
+		Result jsontext.Value `json:"result"`
+	}
+	if err := json.Unmarshal(reply, &r); err != nil {
+		return fmt.Errorf("the reply is no reply of waybill: %w", err)
+	}
+	if c.wantJSON() {
+		fmt.Fprintf(a.out, "%s\n", reply)
+	} else {
+		fmt.Fprintf(a.out, "%s\n", indent(reply))
+	}
+	if r.Reason != "" {
+		a.progress("waybill: %s: %s", r.Code, r.Reason)
+	}
+	return exitWith(exitOf(r.Status))
+}

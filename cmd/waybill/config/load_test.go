@@ -1,0 +1,404 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"waybill/domain"
+)
+
+// environment is a lookup in a fixed environment.
+func environment(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := vars[name]
+		return value, ok
+	}
+}
+
+func put(t *testing.T, path, content string, mode fs.FileMode) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func loadText(t *testing.T, content string, vars map[string]string) (*File, error) {
+	t.Helper()
+	return LoadWith(put(t, filepath.Join(t.TempDir(), "waybill.yaml"), content, 0o644), environment(vars))
+}
+
+func mustLoad(t *testing.T, content string) *File {
+	t.Helper()
+	f, err := loadText(t, content, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// contract is the example of the README with every key.
+const contract = `
+node: local                       # with the key's hash: the id of this log
+data: .waybill
+collision: prefix-on-collision    # or reject-on-collision, prefix-always
+separator: /
+many_peers_reason: ""
+nats: {url: "", listen: 127.0.0.1:4222, credentials: ""}
+limits: {frame: 16MiB, inflight: 1024}
+authorizations: {}
+hosts: {}
+payloads: none
+peers:
+  notes:
+    transport: stdio
+    command: notes-server
+    args: [--dir, ./notes]
+    env: [PATH, HOME]
+    set: {LOG_LEVEL: info}
+    secret_env: [API_KEY]
+    cwd: .
+    capabilities: {}
+    allow_legacy: false
+    legacy_revisions: [2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05]
+    probe_timeout: 10s
+    legacy_probe_timeout: 5s
+    call_timeout: 60s
+    unpinned_code: refused
+    data_files: []
+    trust_hints: false
+    repeatable: []
+`
+
+func TestTheContractIsReadAndItsValuesAreTheDefaults(t *testing.T) {
+	full := mustLoad(t, contract)
+	short := mustLoad(t, `
+peers:
+  notes:
+    command: notes-server
+    args: [--dir, ./notes]
+    env: [PATH, HOME]
+    set: {LOG_LEVEL: info}
+    secret_env: [API_KEY]
+`)
+	for _, f := range []*File{full, short} {
+		f.Data = strings.TrimPrefix(f.Data, f.Dir)
+		f.Peers[0].Cwd = strings.TrimPrefix(f.Peers[0].Cwd, f.Dir)
+		f.Path, f.Dir = "", ""
+		f.Peers[0].DataFiles, f.Peers[0].Repeatable = nil, nil
+	}
+	if a, b := fmt.Sprintf("%#v", full), fmt.Sprintf("%#v", short); a != b {
+		t.Errorf("the defaults are not those of the contract:\n%s\n%s", a, b)
+	}
+	p := full.Peers[0]
+	switch {
+	case full.Data != "/.waybill", p.Cwd != "":
+		t.Errorf("data %q and cwd %q are not beside the file", full.Data, p.Cwd)
+	case full.Limits != (Limits{16 << 20, 1024}):
+		t.Errorf("limits: %+v", full.Limits)
+	case p.ProbeTimeout != 10*time.Second, p.LegacyProbeTimeout != 5*time.Second, p.CallTimeout != time.Minute:
+		t.Errorf("timeouts: %v %v %v", p.ProbeTimeout, p.LegacyProbeTimeout, p.CallTimeout)
+	case !slices.Equal(p.LegacyRevisions, domain.LegacyRevisions):
+		t.Errorf("legacy_revisions: %v", p.LegacyRevisions)
+	case string(p.Capabilities) != "{}", p.AllowLegacy, p.UnpinnedCode, p.TrustHints:
+		t.Errorf("peer: %+v", p)
+	}
+}
+
+func TestValuesAreRead(t *testing.T) {
+	f := mustLoad(t, "\ufeff"+strings.ReplaceAll(`
+node: "7"
+data: /var/lib/waybill
+collision: prefix-always
+separator: __
+nats: {url: "tls://nats.example.org:4222", listen: "[::1]:0", credentials: keys/local.creds}
+limits:
+  frame: 4096
+  inflight: 1
+peers:
+  zeta: {command: ./bin/z, cwd: sub, probe_timeout: 1ms, call_timeout: 1h}
+  1:
+    command: /bin/true
+    args: [--port, 8080, true, 1.50, "", |-
+      two
+      lines
+      ]
+    set: {ZERO: 0, YES: yes, EMPTY: "", HEX: 0x1F}
+    capabilities: {z: 1, a: {b: [true, ~, 1.5, -3, x], a: {}}, "io.example/x": {}}
+    allow_legacy: true
+    legacy_revisions: [2025-06-18]
+    unpinned_code: accepted
+    data_files: [a.db]
+    trust_hints: true
+    repeatable: [read_file]
+`, "|-\n      two\n      lines\n      ", `"two\nlines"`))
+	if got := []string{f.Peers[0].Name, f.Peers[1].Name}; !slices.Equal(got, []string{"1", "zeta"}) {
+		t.Errorf("peers %v are not sorted by name", got)
+	}
+	one, zeta := f.Peers[0], f.Peers[1]
+	for _, c := range []struct{ what, got, want string }{
+		{"node", f.Node, "7"},
+		{"data", f.Data, "/var/lib/waybill"},
+		{"separator", f.Separator, "__"},
+		{"credentials", f.NATS.Credentials, filepath.Join(f.Dir, "keys/local.creds")},
+		{"listen", f.NATS.Listen, "[::1]:0"},
+		{"cwd", zeta.Cwd, filepath.Join(f.Dir, "sub")},
+		{"command", zeta.Command, "./bin/z"},
+		{"args", fmt.Sprintf("%q", one.Args), `["--port" "8080" "true" "1.50" "" "two\nlines"]`},
+		{"set", fmt.Sprintf("%q", one.Set), `map["EMPTY":"" "HEX":"0x1F" "YES":"yes" "ZERO":"0"]`},
+		{"capabilities", string(one.Capabilities), `{"a":{"a":{},"b":[true,null,1.5,-3,"x"]},"io.example/x":{},"z":1}`},
+		{"legacy_revisions", fmt.Sprint(one.LegacyRevisions), "[2025-06-18]"},
+		{"flags", fmt.Sprint(one.AllowLegacy, one.UnpinnedCode, one.TrustHints), "true true true"},
+		{"lists", fmt.Sprint(one.DataFiles, one.Repeatable), "[a.db] [read_file]"},
+		{"limits", fmt.Sprint(f.Limits), "{4096 1}"},
+		{"timeouts", fmt.Sprint(zeta.ProbeTimeout, zeta.CallTimeout), "1ms 1h0m0s"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s is %s, want %s", c.what, c.got, c.want)
+		}
+	}
+}
+
+// bad lists one mistake each. The peer cases stand in line 3 and below.
+var bad = []struct {
+	name, yaml string
+	line       int
+	key        string
+	msg        string // a part of it
+}{
+	{"unknown key", "nodes: x\n" + peers, 1, "nodes", "unknown key; did you mean node?"},
+	{"unknown key that is like no other", "frobnicate: 1\n" + peers, 1, "frobnicate", "unknown key"},
+	{"key given twice", "node: a\nnode: b\n" + peers, 2, "node", "given twice, first in line 1"},
+	{"node", "node: Local\n" + peers, 1, "node", "a name is"},
+	{"node is a number", "node: 3\n" + peers, 1, "node", "must be text, not a whole number"},
+	{"no value", "data:\n" + peers, 1, "data", "has no value"},
+	{"data is empty", "data: ''\n" + peers, 1, "data", "is empty"},
+	{"collision", "collision: last-wins\n" + peers, 1, "collision", `"last-wins" is not one of prefix-on-collision, reject-on-collision, prefix-always`},
+	{"silent overwrite", "collision: silent-overwrite\n" + peers, 1, "collision", "nobody would be told; use prefix-on-collision"},
+	{"separator is empty", "separator: ''\n" + peers, 1, "separator", "one to three of the characters"},
+	{"separator is long", "separator: ////\n" + peers, 1, "separator", "one to three"},
+	{"separator has a letter", "separator: x\n" + peers, 1, "separator", "one to three"},
+	{"nats is no mapping", "nats: here\n" + peers, 1, "nats", "must be a mapping, not text"},
+	{"nats url", "nats: {url: 'http://x'}\n" + peers, 1, "nats.url", "must be like nats://"},
+	{"nats url with a password", "nats: {url: 'nats://u:p@x:1'}\n" + peers, 1, "nats.url", "use nats.credentials"},
+	{"listen without port", "nats:\n  listen: 127.0.0.1\n" + peers, 2, "nats.listen", "HOST:PORT"},
+	{"listen with a bad port", "nats: {listen: 'localhost:70000'}\n" + peers, 1, "nats.listen", "HOST:PORT"},
+	{"listen with a bad address", "nats: {listen: '127.0.0.300:1'}\n" + peers, 1, "nats.listen", "HOST:PORT"},
+	{"frame too small", "limits: {frame: 4095}\n" + peers, 1, "limits.frame", "from 4KiB to 256MiB"},
+	{"frame too large", "limits: {frame: 257MiB}\n" + peers, 1, "limits.frame", "from 4KiB to 256MiB"},
+	{"frame without a known unit", "limits: {frame: 16MB}\n" + peers, 1, "limits.frame", "a size such as 16MiB"},
+	{"frame is negative", "limits: {frame: -1}\n" + peers, 1, "limits.frame", "a size such as 16MiB"},
+	{"frame overflows", "limits: {frame: 9223372036854775807GiB}\n" + peers, 1, "limits.frame", "a size such as 16MiB"},
+	{"inflight is zero", "limits: {inflight: 0}\n" + peers, 1, "limits.inflight", "from 1 to 65536"},
+	{"inflight is large", "limits: {inflight: 65537}\n" + peers, 1, "limits.inflight", "from 1 to 65536"},
+	{"inflight is text", "limits: {inflight: '1'}\n" + peers, 1, "limits.inflight", "must be a whole number, not text"},
+	{"authorizations", "authorizations: {a: {}}\n" + peers, 1, "authorizations", "comes with a later version"},
+	{"hosts", "hosts: {a: {}}\n" + peers, 1, "hosts", "comes with a later version"},
+	{"hosts is a list", "hosts: []\n" + peers, 1, "hosts", "comes with a later version"},
+	{"payloads full", "payloads: full\n" + peers, 1, "payloads", "comes with a later version"},
+	{"payloads", "payloads: some\n" + peers, 1, "payloads", `"some" is not none`},
+	{"no peers", "node: a\n", 1, "peers", "no peers"},
+	{"peers is empty", "peers: {}\n", 1, "peers", "no peers"},
+	{"peers is a list", "peers: [a]\n", 1, "peers", "must be a mapping, not a list"},
+	{"not a mapping", "- peers\n", 1, "", "must be a mapping, not a list"},
+	{"two documents", peers + "---\nnode: a\n", 5, "", "a second document"},
+	{"no YAML", "peers: [\n", 1, "", "not valid YAML"},
+	{"an anchor", "node: &a local\n" + peers, 1, "node", "not used here"},
+	{"an alias", "node: *a\n" + peers, 1, "node", "not used here"},
+	{"a tag", "node: !!str local\n" + peers, 1, "node", "not used here"},
+	{"a merge key", "<<: {}\n" + peers, 1, "", "merge keys"},
+	{"brackets inside brackets", strings.Repeat("[", 100000), 1, "", "inside each other"},
+	{"dashes inside dashes", strings.Repeat("- ", 100000), 1, "", "inside each other"},
+	{"indented deeply", indented(40), 32, "", "inside each other"},
+
+	{"peer name", "peers:\n  Notes: {command: x}\n", 2, "peers.Notes", "a name is"},
+	{"peer is text", "peers:\n  a: x\n", 2, "peers.a", "must be a mapping, not text"},
+	{"peer is nothing", "peers:\n  a:\n", 2, "peers.a.command", "missing"},
+	{"peer given twice", "peers:\n  a: {command: x}\n  a: {command: y}\n", 3, "peers.a", "given twice"},
+	{"unknown key of a peer", with("comand: y"), 4, "peers.a.comand", "unknown key; did you mean command?"},
+	{"command is empty", "peers:\n  a:\n    command: ' '\n", 3, "peers.a.command", "is empty"},
+	{"command is a list", "peers:\n  a:\n    command: [x]\n", 3, "peers.a.command", "must be text, not a list"},
+	{"command with NUL", "peers:\n  a:\n    command: \"x\\0\"\n", 3, "peers.a.command", "NUL"},
+	{"transport http", with("transport: http"), 4, "peers.a.transport", "http comes with a later version"},
+	{"transport", with("transport: tcp"), 4, "peers.a.transport", `"tcp" is not stdio`},
+	{"args is text", with("args: -v"), 4, "peers.a.args", "must be a list, not text"},
+	{"args holds a list", with("args:\n      - a\n      - [b]"), 6, "peers.a.args[1]", "must be text, not a list"},
+	{"args holds nothing", with("args: [a, ~]"), 4, "peers.a.args[1]", "must be text, not nothing"},
+	{"env name", with("env: [PATH, 'A=B']"), 4, "peers.a.env[1]", "the name of a variable"},
+	{"env name twice", with("env: [PATH, PATH]"), 4, "peers.a.env[1]", "listed twice"},
+	{"set name", with("set: {1A: x}"), 4, "peers.a.set.1A", "the name of a variable"},
+	{"set value", with("set:\n      A: {}"), 5, "peers.a.set.A", "must be text, not a mapping"},
+	{"set and env", with("env: [A]\n    set: {A: x}"), 5, "peers.a.set.A", "either set or copied"},
+	{"set and secret_env", with("secret_env: [A]\n    set: {A: x}"), 5, "peers.a.set.A", "either set or copied"},
+	{"env and secret_env", with("env: [A]\n    secret_env: [A]"), 5, "peers.a.secret_env[0]", "is named by env too"},
+	{"cwd is empty", with("cwd: ''"), 4, "peers.a.cwd", "is empty"},
+	{"capabilities is a list", with("capabilities: []"), 4, "peers.a.capabilities", "must be a mapping, not a list"},
+	{"capabilities not in JSON", with("capabilities: {a: .inf}"), 4, "peers.a.capabilities", "no JSON number"},
+	{"allow_legacy is text", with("allow_legacy: 'true'"), 4, "peers.a.allow_legacy", "must be true or false, not text"},
+	{"legacy_revisions is empty", with("legacy_revisions: []"), 4, "peers.a.legacy_revisions", "is empty"},
+	{"legacy_revisions unknown", with("legacy_revisions: [2025-11-25, 2026-07-28]"), 4, "peers.a.legacy_revisions[1]", "is not one of 2025-11-25"},
+	{"probe_timeout without unit", with("probe_timeout: 10"), 4, "peers.a.probe_timeout", "a duration such as 10s"},
+	{"probe_timeout zero", with("probe_timeout: 0s"), 4, "peers.a.probe_timeout", "from 1ms to 10m"},
+	{"legacy_probe_timeout long", with("legacy_probe_timeout: 10m1s"), 4, "peers.a.legacy_probe_timeout", "from 1ms to 10m"},
+	{"call_timeout long", with("call_timeout: 61m"), 4, "peers.a.call_timeout", "from 1ms to 1h"},
+	{"call_timeout fine", with("call_timeout: 1500us"), 4, "peers.a.call_timeout", "whole milliseconds"},
+	{"unpinned_code", with("unpinned_code: ok"), 4, "peers.a.unpinned_code", `"ok" is not one of refused, accepted`},
+	{"data_files", with("data_files: ['']"), 4, "peers.a.data_files[0]", "is not a path"},
+	{"trust_hints", with("trust_hints: 1"), 4, "peers.a.trust_hints", "must be true or false"},
+	{"repeatable", with("repeatable: [a, a]"), 4, "peers.a.repeatable[1]", "listed twice"},
+	{"oauth", with("oauth: {client_id: x}"), 4, "peers.a.oauth", "the work of another program"},
+	{"oauth deeper", with("capabilities: {x: [{OAuth: {}}]}"), 4, "peers.a.capabilities.x[0].OAuth", "the work of another program"},
+	{"short secret", with("secret_env: [LONG, SHORT]"), 4, "peers.a.secret_env[1]", "fewer than 8 bytes"},
+	{"secret like its replacement", with("secret_env: [WORD]"), 4, "peers.a.secret_env[0]", "a part of [redacted]"},
+}
+
+const peers = "peers:\n  a:\n    command: x\n"
+
+func with(lines string) string { return peers + "    " + lines + "\n" }
+
+func indented(levels int) string {
+	var b strings.Builder
+	for i := range levels {
+		fmt.Fprintf(&b, "%sa:\n", strings.Repeat(" ", i))
+	}
+	return b.String()
+}
+
+var testVars = map[string]string{"LONG": "long enough", "SHORT": "geheim!", "WORD": "redacted"}
+
+func TestEachMistakeIsReportedWithLineAndKey(t *testing.T) {
+	for _, c := range bad {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := loadText(t, c.yaml, testVars)
+			var all Errors
+			if !errors.As(err, &all) {
+				t.Fatalf("got %v, want Errors", err)
+			}
+			for _, e := range all {
+				if e.Line == c.line && e.Key == c.key && strings.Contains(e.Msg, c.msg) {
+					return
+				}
+			}
+			t.Errorf("no error in line %d for %q that says %q, but:\n%v", c.line, c.key, c.msg, err)
+		})
+	}
+}
+
+func TestOneMistakeGivesOneError(t *testing.T) {
+	several := []string{"not a mapping", "indented deeply"} // these leave the peers out as well
+	for _, c := range bad {
+		if slices.Contains(several, c.name) {
+			continue
+		}
+		_, err := loadText(t, c.yaml, testVars)
+		var all Errors
+		if errors.As(err, &all); len(all) != 1 {
+			t.Errorf("%s: %d errors:\n%v", c.name, len(all), err)
+		}
+	}
+}
+
+func TestTheValueOfASecretIsNotInTheError(t *testing.T) {
+	_, err := loadText(t, with("secret_env: [SHORT]"), testVars)
+	if err == nil || strings.Contains(err.Error(), testVars["SHORT"]) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAllMistakesAreReportedInOrder(t *testing.T) {
+	dir := t.TempDir()
+	path := put(t, filepath.Join(dir, "waybill.yaml"), `colision: prefix-always
+separator: ""
+peers:
+  notes:
+    comand: notes-server
+    probe_timeout: 10
+  Files:
+    command: files
+    oauth: {}
+`, 0o644)
+	_, err := Load(path)
+	want := `waybill.yaml:1: colision: unknown key; did you mean collision?
+waybill.yaml:2: separator: must be one to three of the characters / _ . : -
+waybill.yaml:4: peers.notes.command: missing: name the program of this peer
+waybill.yaml:5: peers.notes.comand: unknown key; did you mean command?
+waybill.yaml:6: peers.notes.probe_timeout: must be a duration such as 10s, 500ms or 2m
+waybill.yaml:7: peers.Files: a name is 1 to 63 of a-z, 0-9, _ and -, and begins with a letter or digit
+waybill.yaml:9: peers.Files.oauth: obtaining tokens is the work of another program: have it provide a token as a file, a variable (secret_env) or a command, and take this block out`
+	if err == nil || strings.ReplaceAll(err.Error(), dir+"/", "") != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	var first *Error
+	if !errors.As(err, &first) || first.Where() != path+":1: colision" || first.Column != 1 {
+		t.Errorf("first error: %+v", first)
+	}
+}
+
+func TestAMissingFileSaysHowToMakeOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "waybill.yaml")
+	_, err := Load(path)
+	if !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), path+": there is no such file") {
+		t.Fatalf("got %v", err)
+	}
+	_, example, _ := strings.Cut(err.Error(), "for example\n")
+	f := mustLoad(t, example)
+	if f.Peers[0].Command != "notes-server" {
+		t.Errorf("the example gives %+v", f.Peers)
+	}
+}
+
+func TestALargeFileIsRefused(t *testing.T) {
+	_, err := loadText(t, peers+"#"+strings.Repeat("x", maxFileSize), nil)
+	if err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestManyPeersWithoutAReasonAreWarnedOf(t *testing.T) {
+	many := func(n int) string {
+		var b strings.Builder
+		b.WriteString("peers:\n")
+		for i := range n {
+			fmt.Fprintf(&b, "  p%d: {command: x}\n", i)
+		}
+		return b.String()
+	}
+	if f := mustLoad(t, many(10)); len(f.Warnings) != 0 {
+		t.Errorf("ten peers: %v", f.Warnings)
+	}
+	if f := mustLoad(t, many(11)); len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0], "gateway") {
+		t.Errorf("eleven peers: %v", f.Warnings)
+	}
+	if f := mustLoad(t, "many_peers_reason: one room\n"+many(11)); len(f.Warnings) != 0 {
+		t.Errorf("eleven peers with a reason: %v", f.Warnings)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add(contract)
+	for _, c := range bad {
+		if len(c.yaml) < 1000 {
+			f.Add(c.yaml)
+		}
+	}
+	f.Fuzz(func(t *testing.T, content string) {
+		file, err := loadText(t, content, testVars)
+		var all Errors
+		if err != nil && (!errors.As(err, &all) || len(all) == 0) {
+			t.Fatalf("%v is not a list of mistakes", err)
+		}
+		if err == nil && (len(file.Peers) == 0 || !domain.ValidName(file.Peers[0].Name) || file.Peers[0].Command == "") {
+			t.Fatalf("accepted %+v", file)
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/go-json-experiment/json"
+
+	"waybill/cmd/waybill/config"
+	"waybill/domain"
+	"waybill/events"
+	"waybill/harness"
+	"waybill/projections"
+	"waybill/store"
+)
+
+// toolsReply is the answer to the verb tools.
+type toolsReply struct {
+	Log        string             `json:"log"`
+	Generation int64              `json:"generation"`
+	Digest     string             `json:"digest,omitempty"`
+	Tools      []domain.ToolEntry `json:"tools"`
+}
+
+type toolsCmd struct{ common }
+
+// Help is shown under the usage.
+func (toolsCmd) Help() string {
+	return "Example:\n  waybill tools -c waybill.yaml --json\n\nWithout a service, what the log says; the definitions are as the peers wrote them."
+}
+
+// Run prints the tools.
+func (c toolsCmd) Run(a *app) error {
+	var r toolsReply
+	err := c.read(a, "tools", &r, func(v *projections.Views, log string) (err error) {
+		r.Log = log
+		r.Generation, r.Tools, err = v.Tools(a.ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.wantJSON() {
+		return a.printJSON(r)
+	}
+	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TOOL\tPEER\tLOCAL NAME")
+	for _, e := range r.Tools {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", e.Canonical, e.Peer, e.Local)
+	}
+	_ = t.Flush()
+	fmt.Fprintf(a.out, "%d tools, generation %d\n", len(r.Tools), r.Generation)
+	return nil
+}
+
+type peersCmd struct{ common }
+
+// Help is shown under the usage.
+func (peersCmd) Help() string {
+	return "Example:\n  waybill peers -c waybill.yaml\n\nWithout a service, the state at the end of the log."
+}
+
+// Run prints the peer table.
+func (c peersCmd) Run(a *app) error {
+	var r domain.Report
+	err := c.read(a, "peers", &r, func(v *projections.Views, _ string) (err error) {
+		r, err = v.Report(a.ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.wantJSON() {
+		return a.printJSON(r)
+	}
+	printReport(a.out, r)
+	return nil
+}
+
+// read asks the running service, or reads the views of the log.
+func (c common) read(a *app, verb string, into any, local func(v *projections.Views, log string) error) error {
+	f, err := a.load(c.file())
+	if err != nil {
+		return err
+	}
+	svc, err := a.running(f, localHost)
+	if err != nil {
+		return err
+	}
+	if svc != nil {
+		defer svc.client.Close()
+		return svc.ask(a.ctx, verb, into)
+	}
+	return a.withViews(f, local)
+}
+
+// withViews brings the views up to the head of the log and reads them.
+func (a *app) withViews(f *config.File, use func(v *projections.Views, log string) error) error {
+	dir := dataDir(f)
+	lock, err := dir.Lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	r, err := store.OpenReader(dir.LogFile())
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	head, err := r.Head(a.ctx)
+	if err != nil {
+		return err
+	}
+	v, err := projections.Open(a.ctx, dir.ViewsFile(), r.ID(), head.Size)
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	if err := harness.CatchUp(a.ctx, r, r.ID(), v); err != nil {
+		return err
+	}
+	return use(v, r.ID())
+}
+
+type eventsCmd struct {
+	common
+	After int64  `placeholder:"SEQ" help:"Only events after this seq."`
+	Call  string `placeholder:"HOST/ID" help:"Only the events of one call."`
+	Type  string `placeholder:"TYPE" help:"Only this type, or this noun: era.determined, or era."`
+	Peer  string `placeholder:"NAME" help:"Only events of one peer."`
+}
+
+// Help is shown under the usage.
+func (eventsCmd) Help() string {
+	return "Example:\n  waybill events -c waybill.yaml --type era\n\nReads the log itself, also while the service runs. --json prints the exact envelopes, one a line."
+}
+
+// Run prints events.
+func (c eventsCmd) Run(a *app) error {
+	f, err := a.load(c.file())
+	if err != nil {
+		return err
+	}
+	if err := dataDir(f).Exists(); err != nil {
+		return err
+	}
+	r, err := store.OpenReader(dataDir(f).LogFile())
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return c.each(a.ctx, r, func(rec store.Record) error { return printEvent(a, rec, c.wantJSON()) })
+}
+
+func (c eventsCmd) each(ctx context.Context, r *store.Reader, f func(store.Record) error) error {
+	after := c.After
+	for {
+		records, err := r.Read(ctx, after, 512)
+		if err != nil || len(records) == 0 {
+			return err
+		}
+		for _, rec := range records {
+			after = rec.Seq
+			if c.wants(rec) {
+				if err := f(rec); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+func (c eventsCmd) wants(r store.Record) bool {
+	return (c.Call == "" || r.Call == c.Call) && (c.Peer == "" || r.Peer == c.Peer) &&
+		(c.Type == "" || r.Type == c.Type || strings.HasPrefix(r.Type, c.Type+"."))
+}
+
+// printEvent writes the exact envelope, or a line for people.
+func printEvent(a *app, r store.Record, asJSON bool) error {
+	if asJSON {
+		_, err := fmt.Fprintf(a.out, "%s\n", r.Bytes)
+		return err
+	}
+	_, e, err := events.Open(r.Bytes)
+	if err != nil {
+		return fmt.Errorf("event %d: %w", r.Seq, err)
+	}
+	data, err := json.Marshal(e.Data)
+	if err != nil {
+		return err
+	}
+	mark := "observed"
+	if e.IsDecision() {
+		mark = fmt.Sprintf("from %d", e.Cause)
+	}
+	_, err = fmt.Fprintf(a.out, "%6d  %-18s %-10s %s\n", e.Seq, r.Type, mark, data)
+	return err
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"waybill/cmd/waybill/demo"
+	"waybill/harness/peer"
+)
+
+// version is what service.started and serverInfo carry.
+const version = "0.1.0"
+
+type cli struct {
+	Init   initCmd   `cmd:"" help:"Make the log, its keys and the NATS credentials; again: add what is missing."`
+	Pin    pinCmd    `cmd:"" help:"Write waybill.lock: what each peer runs, by hash."`
+	Check  checkCmd  `cmd:"" help:"Probe and list all peers, and print the report."`
+	Serve  serveCmd  `cmd:"" help:"Run the service until a signal comes."`
+	Call   callCmd   `cmd:"" help:"Call a tool and print the reply."`
+	Tools  toolsCmd  `cmd:"" help:"Print the tools that can be called."`
+	Peers  peersCmd  `cmd:"" help:"Print the peer table."`
+	Events eventsCmd `cmd:"" help:"Print events of the log."`
+	Demo   demoCmd   `cmd:"" help:"Run the whole job on three real peers in a temporary directory."`
+
+	Watchdog watchdogCmd `cmd:"" hidden:""`
+	DemoPeer demoPeerCmd `cmd:"" hidden:""`
+}
+
+// common are the flags of every command that reads a configuration.
+type common struct {
+	Config string `short:"c" default:"waybill.yaml" placeholder:"FILE" help:"The configuration (waybill.yaml)."`
+	JSON   bool   `name:"json" help:"Print pure JSON on standard output."`
+}
+
+func (c common) file() string   { return c.Config }
+func (c common) wantJSON() bool { return c.JSON }
+
+// app is what commands print to and run with.
+type app struct {
+	ctx    context.Context
+	out    io.Writer
+	err    io.Writer
+	logger *slog.Logger
+}
+
+// progress tells a person what is going on; never on standard output.
+func (a *app) progress(format string, v ...any) { fmt.Fprintf(a.err, format+"\n", v...) }
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is main with its ends in the hands of a test.
+func run(args []string, out, errs io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{ctx: ctx, out: out, err: errs, logger: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("waybill"), kong.Writers(out, errs), kong.UsageOnError(),
+		kong.Description("Waybill routes tool calls to MCP servers and records every decision.\nBegin with: waybill demo, or waybill init, waybill pin, waybill check."),
+		kong.Exit(func(code int) { exited = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
+	if err != nil {
+		return a.fail(slices.Contains(args, "--json"), err)
+	}
+	k, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited // --help was printed
+	}
+	if err != nil {
+		return a.fail(slices.Contains(args, "--json"), usageError(err))
+	}
+	return a.fail(slices.Contains(args, "--json"), k.Run(a))
+}
+
+type watchdogCmd struct{}
+
+// Run is the body of the watchdog process.
+func (watchdogCmd) Run(*app) error {
+	peer.WatchdogMain()
+	return nil
+}
+
+type demoPeerCmd struct {
+	Kind string `arg:""`
+}
+
+// Run serves one demo peer on standard input and output.
+func (c demoPeerCmd) Run(a *app) error { return demo.Serve(a.ctx, c.Kind) }

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"waybill/cmd/waybill/config"
+	"waybill/domain"
+	"waybill/harness"
+	"waybill/harness/peer"
+	"waybill/projections"
+	"waybill/store"
+)
+
+// prefix begins every NATS subject.
+const prefix = "waybill"
+
+// node is an open data directory with a running engine: everything but NATS.
+type node struct {
+	app    *app
+	file   *config.File
+	dir    harness.DataDir
+	lock   *harness.Lock
+	log    *store.Log
+	engine *harness.Engine
+	views  *projections.Views
+}
+
+// load reads the configuration and says what somebody should know.
+func (a *app) load(path string) (*config.File, error) {
+	f, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range f.Warnings {
+		a.progress("waybill: warning: %s", w)
+	}
+	return f, nil
+}
+
+func dataDir(f *config.File) harness.DataDir { return harness.DataDir(f.Data) }
+
+// openNode takes the data directory, opens the log and starts the engine: the
+// peers begin to be probed.
+func (a *app) openNode(f *config.File) (n *node, err error) {
+	n = &node{app: a, file: f, dir: dataDir(f)}
+	if err := n.dir.Exists(); err != nil {
+		return nil, err
+	}
+	if n.lock, err = n.dir.Lock(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.release())
+		}
+	}()
+	if n.log, err = store.Open(n.dir.LogFile()); err != nil {
+		return nil, err
+	}
+	if n.views, err = projections.Open(a.ctx, n.dir.ViewsFile(), n.log.ID(), n.log.Head().Size); err != nil {
+		return nil, err
+	}
+	if err := n.startEngine(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *node) startEngine() error {
+	lock, err := config.ReadLock(n.file.LockPath())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	digest, err := n.dir.Digester()
+	if err != nil {
+		return err
+	}
+	redact := config.NewRedactor(n.file.Secrets(os.LookupEnv)).Redact
+	n.app.logger = slog.New(redacting{n.app.logger.Handler(), redact})
+	n.engine, err = harness.StartEngine(n.app.ctx, harness.EngineConfig{
+		Log: n.log, Config: n.file.Domain(lock, os.LookupEnv), Digest: digest, Redact: redact, Version: version, Logger: n.app.logger,
+		NewPeers: func(report func(domain.Data, []byte, []byte)) (harness.Peers, error) {
+			return n.newPeers(lock, report, digest, redact)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	n.engine.Go("views", func(ctx context.Context) error { return n.engine.Follow(ctx, n.views) })
+	return nil
+}
+
+func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []byte), digest func([]byte) domain.Payload, redact func([]byte) []byte) (harness.Peers, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program for the watchdog: %w", err)
+	}
+	specs := map[string]peer.Spec{}
+	for _, l := range n.file.Specs(lock, os.LookupEnv) {
+		specs[l.Name] = peer.Spec{Name: l.Name, Path: l.Path, Argv0: l.Argv0, Args: l.Args, Env: l.Env, Dir: l.Dir, Verify: l.Verify, Redact: redact}
+	}
+	return peer.NewManager(peer.Config{Specs: specs, FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,
+		ClientName: "waybill", ClientVersion: version, Watchdog: []string{self, "watchdog"}, Logger: n.app.logger})
+}
+
+// stop ends the engine in good order and gives the directory up.
+func (n *node) stop(reason string) error {
+	err := n.engine.Stop(reason)
+	var halt *harness.HaltError
+	if errors.As(err, &halt) {
+		err = nil // whoever waited for the peers has it already
+	}
+	head := n.engine.Feed.Head()
+	err = errors.Join(err, harness.CatchUpWithin(viewPatience, n.views, head))
+	return errors.Join(err, n.engine.Close(), n.release())
+}
+
+func (n *node) release() error {
+	var errs []error
+	if n.views != nil {
+		errs = append(errs, n.views.Close())
+	}
+	if n.log != nil {
+		errs = append(errs, n.log.Close())
+	}
+	if n.lock != nil {
+		errs = append(errs, n.lock.Release())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"waybill/cmd/waybill/config"
+	"waybill/harness"
+	"waybill/harness/bus"
+)
+
+const askPatience = 10 * time.Second
+
+// remote is a running service, reached over NATS.
+type remote struct {
+	run    harness.Run
+	client *bus.Client
+}
+
+// running connects to the service that holds the data directory. It returns nil
+// where none runs.
+func (a *app) running(f *config.File, host string) (*remote, error) {
+	run, err := dataDir(f).Running()
+	if err != nil || run == nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, askPatience)
+	defer cancel()
+	c, err := bus.Dial(ctx, run.URL, run.Credentials, host, run.Prefix)
+	if err != nil {
+		return nil, fmt.Errorf("the service (pid %d) does not answer at %s: %w", run.PID, run.URL, err)
+	}
+	return &remote{*run, c}, nil
+}
+
+// ask sends a read-only verb and decodes the answer.
+func (r *remote) ask(ctx context.Context, verb string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	b, code, err := r.client.Request(ctx, verb, nil)
+	if err != nil {
+		return fmt.Errorf("ask the service (pid %d) for %s: %w", r.run.PID, verb, err)
+	}
+	if code != "" {
+		return fmt.Errorf("the service (pid %d) answered %s with %s: %s", r.run.PID, verb, code, b)
+	}
+	return json.Unmarshal(b, into)
+}

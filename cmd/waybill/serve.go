@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+
+	"waybill/domain"
+	"waybill/events"
+	"waybill/harness"
+	"waybill/harness/bus"
+)
+
+const (
+	drainPatience = 10 * time.Second // for calls under way when a signal comes
+	viewPatience  = 10 * time.Second // for the views to catch up
+	busPatience   = 10 * time.Second // for the stream to catch up
+)
+
+type serveCmd struct{ common }
+
+// Help is shown under the usage.
+func (serveCmd) Help() string {
+	return "Example:\n  waybill serve -c waybill.yaml\n\n" +
+		"Prints the start-up report and serves calls on NATS until SIGINT or SIGTERM; then calls under way finish, up to 10 seconds. " +
+		"With --json the report is one line of JSON."
+}
+
+// Run serves until a signal comes or the log cannot be written.
+func (c serveCmd) Run(a *app) error {
+	f, err := a.load(c.file())
+	if err != nil {
+		return err
+	}
+	n, err := a.openNode(f)
+	if err != nil {
+		return err
+	}
+	s := &server{node: n}
+	err = s.start()
+	if err == nil {
+		a.progress("waybill: pid %d, log %s, NATS at %s; probing %d peers", os.Getpid(), n.log.ID(), s.url(), len(f.Peers))
+		err = s.serve(c.wantJSON())
+	}
+	return errors.Join(err, s.stop())
+}
+
+// server is a node on NATS.
+type server struct {
+	*node
+	nats      *bus.Server // nil with an outside server
+	events    *nats.Conn  // the user that publishes events
+	replies   *nats.Conn  // the user that replies
+	service   *bus.Service
+	publisher *bus.Publisher
+}
+
+func (s *server) credentialsDir() string {
+	if d := s.file.NATS.Credentials; d != "" {
+		return d
+	}
+	return s.dir.NATSDir()
+}
+
+func (s *server) url() string {
+	if s.nats != nil {
+		return s.nats.ClientURL()
+	}
+	return s.file.NATS.URL
+}
+
+// start brings up NATS, the service and the publisher, and says where we are.
+func (s *server) start() error {
+	creds, err := bus.LoadCredentials(s.credentialsDir())
+	if err != nil {
+		return err
+	}
+	if s.file.NATS.URL == "" {
+		s.nats, err = bus.StartServer(bus.ServerConfig{Listen: s.file.NATS.Listen, StoreDir: s.dir.JetStreamDir(),
+			Credentials: creds, Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger})
+		if err != nil {
+			return err
+		}
+	}
+	target := bus.Target{Server: s.nats, URL: s.file.NATS.URL, KeepTrying: s.nats == nil, Logger: s.app.logger}
+	if s.events, err = bus.Connect(creds.Service(), target); err != nil {
+		return err
+	}
+	if s.replies, err = bus.Connect(creds.Replier(), target); err != nil {
+		return err
+	}
+	if err := s.startFollower(); err != nil {
+		return err
+	}
+	s.service, err = bus.StartService(s.replies, bus.ServiceConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger}, s.handlers())
+	if err != nil {
+		return err
+	}
+	return s.dir.WriteRun(harness.Run{PID: os.Getpid(), URL: s.url(), Credentials: s.credentialsDir(), Log: s.log.ID(), Prefix: prefix})
+}
+
+func (s *server) startFollower() (err error) {
+	s.publisher, err = bus.NewPublisher(s.events, bus.PublisherConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger}, source{s.node})
+	if err != nil {
+		return err
+	}
+	s.engine.Go("publisher", s.publisher.Run)
+	return nil
+}
+
+// source is the log as the publisher reads it.
+type source struct{ n *node }
+
+// Read implements bus.Source.
+func (s source) Read(ctx context.Context, after int64, max int) ([]bus.Event, error) {
+	records, err := s.n.log.Reader().Read(ctx, after, max)
+	out := make([]bus.Event, 0, len(records))
+	for _, r := range records {
+		out = append(out, bus.Event{Seq: r.Seq, Bytes: r.Bytes, Subject: events.Subject(prefix, s.n.log.ID(), r.Type, r.Peer)})
+	}
+	return out, err
+}
+
+// Wait implements bus.Source.
+func (s source) Wait(ctx context.Context, after int64) error { return s.n.engine.Feed.Wait(ctx, after) }
+
+// serve prints the report when the peers have settled, and waits for the end.
+func (s *server) serve(asJSON bool) error {
+	if err := s.engine.WaitSettled(s.app.ctx); err != nil {
+		if s.app.ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	r, err := s.engine.Report(s.app.ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = s.app.printJSON(r)
+	} else {
+		printReport(s.app.out, r)
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case <-s.app.ctx.Done():
+		s.app.progress("waybill: stopping; calls under way have %s", drainPatience)
+		return nil
+	case <-s.engine.Done():
+		return s.engine.Err()
+	}
+}
+
+// stop takes no more calls, lets those under way finish, records the stop and
+// lets the followers catch up. Whatever is skipped because of an error, the next
+// start makes up for.
+func (s *server) stop() error {
+	if s.service != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), drainPatience)
+		s.service.Stop()
+		_ = s.engine.Drain(ctx) // what is left is settled as cancelled by the stop
+		cancel()
+	}
+	err := s.engine.Stop("signal")
+	var halt *harness.HaltError
+	if errors.As(err, &halt) {
+		err = nil // serve has returned it
+	}
+	head := s.engine.Feed.Head()
+	err = errors.Join(err, harness.CatchUpWithin(viewPatience, s.views, head))
+	if s.publisher != nil && s.nats != nil {
+		err = errors.Join(err, s.caughtUp(head))
+	}
+	err = errors.Join(err, s.engine.Close())
+	if s.service != nil {
+		err = errors.Join(err, s.dir.RemoveRun())
+	}
+	for _, nc := range []*nats.Conn{s.replies, s.events} {
+		if nc != nil {
+			_ = nc.FlushTimeout(time.Second) // a reply that cannot leave any more is in the log
+			nc.Close()
+		}
+	}
+	if s.nats != nil {
+		s.nats.Close()
+	}
+	return errors.Join(err, s.release())
+}
+
+func (s *server) caughtUp(head int64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), busPatience)
+	defer cancel()
+	if err := s.publisher.CaughtUp(ctx, head); err != nil {
+		return fmt.Errorf("the stream is behind the log, the next start goes on: %w", err)
+	}
+	return nil
+}
+
+// handlers answer what hosts ask.
+func (s *server) handlers() bus.Handlers {
+	return bus.Handlers{
+		Call: func(r *bus.Request) {
+			s.engine.Loop.Submit(r.Host, r.Data, func(reply harness.Reply) { s.respond(r, reply) })
+		},
+		Read: map[string]func(context.Context, *bus.Request){
+			"check":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.settledReport) },
+			"peers":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.report) },
+			"tools":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.tools) },
+			"status": func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.status) },
+		},
+	}
+}
+
+// respond sends the reply of a call. What does not fit is said at once, with its
+// size.
+func (s *server) respond(r *bus.Request, reply harness.Reply) {
+	err := r.Respond(reply.Encode(), string(reply.Code), httpLike(reply.Status))
+	if errors.Is(err, bus.ErrTooLarge) {
+		reply = reply.TooLarge()
+		err = r.Respond(reply.Encode(), string(reply.Code), 413)
+	}
+	if err != nil {
+		s.app.logger.Warn("a reply could not be sent; the outcome is in the log", "host", r.Host, "call", reply.CallID, "err", err)
+	}
+}
+
+// httpLike is the number that NATS wants beside an error code.
+func httpLike(s domain.Status) int {
+	switch s {
+	case domain.StatusRefused:
+		return 409
+	case domain.StatusTimedOut:
+		return 504
+	case domain.StatusInputRequired:
+		return 428
+	case domain.StatusToolError:
+		return 422
+	}
+	return 502
+}
+
+func (s *server) answer(ctx context.Context, r *bus.Request, read func(context.Context) (any, error)) {
+	v, err := read(ctx)
+	var body []byte
+	if err == nil {
+		body, err = json.Marshal(v, json.Deterministic(true))
+	}
+	if err != nil {
+		_ = r.Respond([]byte(`{"error":"`+string(domain.CodeShuttingDown)+`"}`), string(domain.CodeShuttingDown), 503)
+		return
+	}
+	if err := r.Respond(body, "", 0); errors.Is(err, bus.ErrTooLarge) {
+		_ = r.Respond([]byte(fmt.Sprintf(`{"size":%d}`, len(body))), string(domain.CodeResultTooLarge), 413)
+	}
+}
+
+// settledReport waits, inside the deadline of the read, for the peers.
+func (s *server) settledReport(ctx context.Context) (any, error) {
+	if err := s.engine.WaitSettled(ctx); err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	return s.engine.Report(context.WithoutCancel(ctx))
+}
+
+func (s *server) report(ctx context.Context) (any, error) { return s.engine.Report(ctx) }
+
+func (s *server) tools(ctx context.Context) (any, error) {
+	r := toolsReply{Log: s.log.ID()}
+	err := s.engine.Loop.Ask(ctx, func(st *domain.State) { r.Generation, r.Digest, r.Tools = st.Tools() })
+	return r, err
+}
+
+// statusReply is the answer to the verb status.
+type statusReply struct {
+	Log       string `json:"log"`
+	Head      int64  `json:"head"`
+	Published int64  `json:"published"`
+	Viewed    int64  `json:"viewed"`
+	Inflight  int    `json:"inflight"`
+	Dropped   int64  `json:"dropped_requests"` // reply subject outside the host's inbox
+	Stream    string `json:"stream_error,omitempty"`
+}
+
+func (s *server) status(ctx context.Context) (any, error) {
+	r := statusReply{Log: s.log.ID(), Published: s.publisher.Position(), Viewed: s.views.Position(), Dropped: s.service.Dropped()}
+	if err := s.publisher.Err(); err != nil {
+		r.Stream = err.Error()
+	}
+	err := s.engine.Loop.Ask(ctx, func(st *domain.State) { r.Head, r.Inflight = st.Head, st.InFlight() })
+	return r, err
+}

@@ -1,0 +1,338 @@
+package harness
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/sys/unix"
+
+	"waybill/domain"
+	"waybill/store"
+)
+
+// DataDir is a data directory: the log and everything beside it.
+//
+//	log.db            the log: sacred
+//	keys/log.key      signs tree heads; keys/log.pub is its public half
+//	keys/payload.key  names payloads in events
+//	nats/             credentials of the NATS users
+//	views.db          projections: may be deleted at any time
+//	jetstream/        the embedded server's copy: may be deleted while stopped
+//	lock              held by the one process that writes
+//	run.json          where the running service is; stale without the lock
+type DataDir string
+
+// ErrNoLog is matched by the error for a directory without a log.
+var ErrNoLog = errors.New("no log here; run waybill init")
+
+func (d DataDir) file(name ...string) string {
+	return filepath.Join(append([]string{string(d)}, name...)...)
+}
+
+// LogFile returns the path of the log.
+func (d DataDir) LogFile() string { return d.file("log.db") }
+
+// ViewsFile returns the path of the projections.
+func (d DataDir) ViewsFile() string { return d.file("views.db") }
+
+// NATSDir returns the folder of the NATS credentials.
+func (d DataDir) NATSDir() string { return d.file("nats") }
+
+// JetStreamDir returns the folder of the embedded server.
+func (d DataDir) JetStreamDir() string { return d.file("jetstream") }
+
+// Exists reports whether there is a log, with an error matching ErrNoLog where
+// there is none.
+func (d DataDir) Exists() error {
+	if _, err := os.Stat(d.LogFile()); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", d.LogFile(), ErrNoLog)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// Init makes the log of a node with its keys, and adds files that are missing.
+// It never touches a log, an id or a key that is there. It returns the log id
+// and the files it made. The caller holds the lock.
+//
+// A crash half way leaves keys and init.partial but no log; the next Init goes
+// on from there.
+func (d DataDir) Init(node string) (id string, made []string, err error) {
+	if err := d.checkPartial(); err != nil {
+		return "", nil, err
+	}
+	if err := os.MkdirAll(d.file("keys"), 0o700); err != nil {
+		return "", nil, err
+	}
+	made, err = d.makeKeys(node)
+	if err != nil {
+		return "", made, err
+	}
+	public, err := d.PublicKey()
+	if err != nil {
+		return "", made, err
+	}
+	id = logID(node, public)
+	switch err := store.Create(d.LogFile(), id, public); {
+	case err == nil:
+		made = append(made, d.LogFile())
+	case errors.Is(err, store.ErrExists):
+		if id, err = d.sameKey(public); err != nil {
+			return "", made, err
+		}
+	default:
+		return "", made, err
+	}
+	if err := os.Remove(d.file("init.partial")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", made, err
+	}
+	return id, made, nil
+}
+
+// checkPartial refuses a directory that lost its log but kept its keys: a new
+// log under the same id would be a second history.
+func (d DataDir) checkPartial() error {
+	_, keyErr := os.Stat(d.file("keys", "log.pub"))
+	_, partialErr := os.Stat(d.file("init.partial"))
+	switch err := d.Exists(); {
+	case err == nil:
+		return nil
+	case !errors.Is(err, ErrNoLog):
+		return err
+	case keyErr == nil && partialErr != nil:
+		return fmt.Errorf("%s has the keys of a log but no log.db: put the log back from a backup, or move keys away to begin a new log", string(d))
+	}
+	return writeFile(d.file("init.partial"), []byte("waybill init has not finished\n"), 0o600)
+}
+
+func (d DataDir) makeKeys(node string) (made []string, err error) {
+	private, public := d.file("keys", "log.key"), d.file("keys", "log.pub")
+	if d.Exists() != nil && missing(public) {
+		skey, vkey, err := note.GenerateKey(rand.Reader, "waybill/"+node)
+		if err != nil {
+			return nil, fmt.Errorf("make the key of the log: %w", err)
+		}
+		if err := writeFile(private, []byte(skey+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+		if err := writeFile(public, []byte(vkey+"\n"), 0o644); err != nil {
+			return nil, err
+		}
+		made = append(made, private, public)
+	}
+	if missing(private) || missing(public) {
+		return made, fmt.Errorf("%s: a key of the log is missing and cannot be made again: put it back from a backup", d.file("keys"))
+	}
+	if payload := d.file("keys", "payload.key"); missing(payload) {
+		key := make([]byte, 32)
+		if _, err := rand.Read(key); err != nil {
+			return made, err
+		}
+		if err := writeFile(payload, []byte(hex.EncodeToString(key)+"\n"), 0o600); err != nil {
+			return made, err
+		}
+		made = append(made, payload)
+	}
+	return made, nil
+}
+
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// PublicKey returns the key that the log's tree heads are verified with.
+func (d DataDir) PublicKey() (string, error) {
+	b, err := os.ReadFile(d.file("keys", "log.pub"))
+	if err != nil {
+		return "", fmt.Errorf("read the public key of the log: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// logID is the node's name and 8 hex digits of the hash of the log's public
+// key, so that two nodes of one name cannot meet on one NATS.
+func logID(node, public string) string {
+	sum := sha256.Sum256([]byte(public))
+	return node + "-" + hex.EncodeToString(sum[:4])
+}
+
+func (d DataDir) sameKey(public string) (id string, err error) {
+	r, err := store.OpenReader(d.LogFile())
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	if r.PublicKey() != public {
+		return "", fmt.Errorf("%s belongs to another key than keys/log.pub: put the right key back", d.LogFile())
+	}
+	return r.ID(), nil
+}
+
+// Digester returns the function that names payloads: their size, and an
+// HMAC-SHA-256 under the key of this directory. Plain digests of small values
+// could be guessed.
+func (d DataDir) Digester() (func([]byte) domain.Payload, error) {
+	b, err := os.ReadFile(d.file("keys", "payload.key"))
+	if err != nil {
+		return nil, fmt.Errorf("read the payload key: %w; run waybill init", err)
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(b)))
+	if err != nil || len(key) < 32 {
+		return nil, fmt.Errorf("%s is no key of 32 bytes in hex: put it back from a backup", d.file("keys", "payload.key"))
+	}
+	return func(p []byte) domain.Payload {
+		m := hmac.New(sha256.New, key)
+		m.Write(p)
+		return domain.Payload{Size: int64(len(p)), HMAC: hex.EncodeToString(m.Sum(nil))}
+	}, nil
+}
+
+// writeFile makes a file durable under its name, all of it or nothing.
+func writeFile(path string, b []byte, mode fs.FileMode) error {
+	tmp := path + ".new"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// LockedError says that another process holds the data directory.
+type LockedError struct {
+	Dir string
+	PID int // 0 where it is not known
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("%s is held by another process (pid %d); it does not answer: stop it, or wait for it to end", e.Dir, e.PID)
+}
+
+// Lock is the right to write in a data directory. It ends with the process.
+type Lock struct{ f *os.File }
+
+// lockPatience is how long Lock tries: longer than Running looks at the lock.
+const lockPatience = 300 * time.Millisecond
+
+// Lock takes the directory for this process, or gives a *LockedError.
+func (d DataDir) Lock() (*Lock, error) {
+	f, err := os.OpenFile(d.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", string(d), ErrNoLog)
+	} else if err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(lockPatience)
+	for unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		if time.Now().After(deadline) {
+			held := &LockedError{Dir: string(d), PID: pidIn(f)}
+			_ = f.Close()
+			return nil, held
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	// The pid is for people only; the lock itself is what counts.
+	_, err = f.WriteAt(fmt.Appendf(nil, "%-10d\n", os.Getpid()), 0)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &Lock{f}, nil
+}
+
+func pidIn(f *os.File) (pid int) {
+	b := make([]byte, 16)
+	n, _ := f.ReadAt(b, 0)
+	_, _ = fmt.Sscan(string(b[:n]), &pid)
+	return pid
+}
+
+// Release gives the directory up.
+func (l *Lock) Release() error { return l.f.Close() }
+
+// held reports whether a process holds the lock, and which. It looks with a
+// shared lock, for an instant.
+func (d DataDir) held() (pid int, yes bool, err error) {
+	f, err := os.Open(d.file("lock"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	} else if err != nil {
+		return 0, false, err
+	}
+	defer f.Close()
+	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+		return 0, false, nil
+	}
+	return pidIn(f), true, nil
+}
+
+// Run is the content of run.json: where the running service is.
+type Run struct {
+	PID         int    `json:"pid"`
+	URL         string `json:"url"`         // NATS
+	Credentials string `json:"credentials"` // folder
+	Log         string `json:"log"`
+	Prefix      string `json:"prefix"`
+}
+
+// WriteRun says where the service is. The caller holds the lock.
+func (d DataDir) WriteRun(r Run) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(d.file("run.json"), append(b, '\n'), 0o600)
+}
+
+// RemoveRun takes run.json away.
+func (d DataDir) RemoveRun() error { return os.Remove(d.file("run.json")) }
+
+// Running returns where the service is, and nil if none runs: the lock counts,
+// not the file. A lock that is held by a process that wrote no run.json is a
+// *LockedError.
+func (d DataDir) Running() (*Run, error) {
+	if err := d.Exists(); err != nil {
+		return nil, err
+	}
+	pid, held, err := d.held()
+	if err != nil || !held {
+		return nil, err
+	}
+	b, err := os.ReadFile(d.file("run.json"))
+	var r Run
+	if err != nil || json.Unmarshal(b, &r) != nil || r.PID != pid {
+		return nil, &LockedError{Dir: string(d), PID: pid}
+	}
+	return &r, nil
+}

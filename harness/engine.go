@@ -1,0 +1,248 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"waybill/domain"
+	"waybill/store"
+)
+
+// Peers is an Actor whose connections can be ended.
+type Peers interface {
+	Actor
+	// Close ends every connection and its processes and waits for them.
+	Close() error
+}
+
+// EngineConfig is what an engine is made of.
+type EngineConfig struct {
+	Log     *store.Log
+	Config  domain.Config
+	Digest  func([]byte) domain.Payload
+	Redact  func([]byte) []byte // secrets by value; identity if nil
+	Version string
+	Logger  *slog.Logger
+	Clock   Clock // SystemClock if zero
+
+	// NewPeers makes the actor; report hands observations to the loop.
+	NewPeers func(report func(data domain.Data, evidence, payload []byte)) (Peers, error)
+}
+
+// Engine is a running loop with its peers and its followers: all of the
+// service but NATS. It owns every goroutine it starts and waits for them.
+type Engine struct {
+	Loop *Loop
+	Feed *Feed
+
+	log    *store.Log
+	peers  Peers
+	logger *slog.Logger
+
+	loopDone chan struct{}
+	loopErr  error
+
+	ctx    context.Context // of followers
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
+	mu     sync.Mutex
+	errs   []error
+}
+
+// logReader joins the writer and the readers of one log.
+type logReader struct {
+	*store.Log
+	reader *store.Reader
+}
+
+func (l logReader) Read(ctx context.Context, after int64, max int) ([]store.Record, error) {
+	return l.reader.Read(ctx, after, max)
+}
+
+// StartEngine folds the log, starts the loop and records service.started and
+// config.loaded; the peers' start follows from those.
+func StartEngine(ctx context.Context, cfg EngineConfig) (*Engine, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Clock.Wall == nil {
+		cfg.Clock = SystemClock()
+	}
+	config, err := domain.EncodeConfig(cfg.Config)
+	if err != nil {
+		return nil, fmt.Errorf("encode the configuration: %w", err)
+	}
+	state := domain.NewState()
+	if err := Fold(ctx, cfg.Log.Reader(), cfg.Log.ID(), state); err != nil {
+		return nil, err
+	}
+	e := &Engine{Feed: NewFeed(state.Head), log: cfg.Log, logger: cfg.Logger, loopDone: make(chan struct{})}
+	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	e.Loop = NewLoop(Config{Log: logReader{cfg.Log, cfg.Log.Reader()}, State: state, Clock: cfg.Clock,
+		Digest: cfg.Digest, Redact: cfg.Redact, Logger: cfg.Logger, OnCommit: e.Feed.Advance})
+	if e.peers, err = cfg.NewPeers(e.Loop.Report); err != nil {
+		e.cancel()
+		return nil, err
+	}
+	e.Loop.SetActor(e.peers)
+	e.Loop.Report(domain.ServiceStarted{Version: cfg.Version, Rules: domain.RulesVersion}, nil, nil)
+	e.Loop.Report(domain.ConfigLoaded{Config: domain.RefTo(config), Peers: len(cfg.Config.Peers)}, config, nil)
+	go e.runLoop()
+	return e, nil
+}
+
+func (e *Engine) runLoop() {
+	defer close(e.loopDone)
+	e.loopErr = e.Loop.Run()
+}
+
+// Done is closed when the loop has ended, for whatever reason.
+func (e *Engine) Done() <-chan struct{} { return e.loopDone }
+
+// Err returns why the loop ended; nil for a stop. Only after Done.
+func (e *Engine) Err() error { return e.loopErr }
+
+// Go runs a follower until it returns or the engine is closed. An error that
+// is not the end of its context is logged, and returned by Close.
+func (e *Engine) Go(name string, f func(ctx context.Context) error) {
+	e.wait.Add(1)
+	go func() {
+		defer e.wait.Done()
+		if err := f(e.ctx); err != nil && !errors.Is(err, context.Canceled) {
+			e.logger.Error("a follower stopped", "follower", name, "err", err)
+			e.mu.Lock()
+			e.errs = append(e.errs, fmt.Errorf("follower %s: %w", name, err))
+			e.mu.Unlock()
+		}
+	}()
+}
+
+// WaitSettled returns when every peer has listed, failed or been refused once.
+// It returns the loop's error if that ends first.
+func (e *Engine) WaitSettled(ctx context.Context) error {
+	select {
+	case <-e.Loop.Settled():
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-e.loopDone:
+		return e.loopErr
+	}
+	var rejected bool
+	if e.Loop.Ask(ctx, func(s *domain.State) { rejected = s.Rejected != nil }) == nil && !rejected {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	<-e.loopDone
+	return e.loopErr
+}
+
+// Report returns a copy of what people may see.
+func (e *Engine) Report(ctx context.Context) (domain.Report, error) {
+	var r domain.Report
+	err := e.Loop.Ask(ctx, func(s *domain.State) { r = s.Report(e.log.ID()) })
+	return r, err
+}
+
+// Drain waits until no call is under way, or ctx ends.
+func (e *Engine) Drain(ctx context.Context) error {
+	for {
+		var n int
+		var head int64
+		if err := e.Loop.Ask(ctx, func(s *domain.State) { n, head = s.InFlight(), s.Head }); err != nil {
+			return err
+		}
+		if n == 0 {
+			return nil
+		}
+		if err := e.Feed.Wait(ctx, head); err != nil {
+			return err
+		}
+	}
+}
+
+// Stop records service.stopped, which settles whatever is under way, waits for
+// the loop and ends the peers. Followers go on until Close. It returns the
+// loop's error.
+func (e *Engine) Stop(reason string) error {
+	e.Loop.Report(domain.ServiceStopped{Reason: reason}, nil, nil)
+	<-e.loopDone
+	return errors.Join(e.loopErr, e.peers.Close())
+}
+
+// Close ends the followers and waits for them. The log stays the caller's.
+func (e *Engine) Close() error {
+	e.cancel()
+	e.wait.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return errors.Join(e.errs...)
+}
+
+// Follower keeps something that is derived from the log. Apply is called with
+// the events after its position, in order.
+type Follower interface {
+	Name() string
+	Position() int64
+	Apply(ctx context.Context, events []domain.Event) error
+}
+
+// Follow feeds a follower until ctx ends or it fails for good.
+func (e *Engine) Follow(ctx context.Context, f Follower) error {
+	src := e.log.Reader()
+	for {
+		if err := e.Feed.Wait(ctx, f.Position()); err != nil {
+			return err
+		}
+		if err := feedOnce(ctx, src, e.log.ID(), f); err != nil {
+			return err
+		}
+	}
+}
+
+// CatchUp feeds a follower up to the head, without an engine.
+func CatchUp(ctx context.Context, src Source, logID string, f Follower) error {
+	for {
+		before := f.Position()
+		if err := feedOnce(ctx, src, logID, f); err != nil {
+			return err
+		}
+		if f.Position() == before {
+			return nil
+		}
+	}
+}
+
+func feedOnce(ctx context.Context, src Source, logID string, f Follower) error {
+	records, err := src.Read(ctx, f.Position(), foldBatch)
+	if err != nil {
+		return fmt.Errorf("%s: read the log: %w", f.Name(), err)
+	}
+	facts := make([]domain.Event, 0, len(records))
+	for _, r := range records {
+		e, err := Decode(ctx, src, logID, r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		facts = append(facts, e)
+	}
+	return f.Apply(ctx, facts)
+}
+
+// CatchUpWithin waits until a follower has reached seq. The follower is asked
+// again after each short pause: it has no way to call back.
+func CatchUpWithin(patience time.Duration, f Follower, seq int64) error {
+	deadline := time.Now().Add(patience)
+	for f.Position() < seq {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("follower %s is at %d of %d; it goes on at the next start", f.Name(), f.Position(), seq)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return nil
+}

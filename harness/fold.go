@@ -1,0 +1,66 @@
+package harness
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"waybill/domain"
+	"waybill/events"
+	"waybill/store"
+)
+
+// Source reads a log: *store.Reader is one.
+type Source interface {
+	Read(ctx context.Context, after int64, max int) ([]store.Record, error)
+	Evidence(ctx context.Context, digest [32]byte) ([]byte, error)
+}
+
+const foldBatch = 1024
+
+// Fold applies every event after the state's head. It is how the service, and
+// whoever reads the log without it, comes to the state: the same Apply as live.
+func Fold(ctx context.Context, src Source, logID string, s *domain.State) error {
+	for {
+		records, err := src.Read(ctx, s.Head, foldBatch)
+		if err != nil {
+			return fmt.Errorf("read the log after %d: %w", s.Head, err)
+		}
+		if len(records) == 0 {
+			return nil
+		}
+		for _, r := range records {
+			e, err := Decode(ctx, src, logID, r)
+			if err != nil {
+				return err
+			}
+			if e.Seq != s.Head+1 {
+				return fmt.Errorf("the log has event %d after %d: run waybill-audit verify", e.Seq, s.Head)
+			}
+			s.Apply(e)
+		}
+	}
+}
+
+// Decode opens a record of a log and joins its evidence.
+func Decode(ctx context.Context, src Source, logID string, r store.Record) (domain.Event, error) {
+	log, e, err := events.Open(r.Bytes)
+	if err != nil {
+		return e, fmt.Errorf("event %d: %w", r.Seq, err)
+	}
+	if log != logID || e.Seq != r.Seq {
+		return e, fmt.Errorf("event %d says that it is event %d of %s: run waybill-audit verify", r.Seq, e.Seq, log)
+	}
+	ref, ok := events.EvidenceOf(e.Data)
+	if !ok {
+		return e, nil
+	}
+	var d [32]byte
+	if n, err := hex.Decode(d[:], []byte(ref.Digest)); err != nil || n != len(d) {
+		return e, fmt.Errorf("event %d cites evidence by a bad digest: run waybill-audit verify", r.Seq)
+	}
+	if e.Evidence, err = src.Evidence(ctx, d); err != nil {
+		return e, fmt.Errorf("evidence of event %d: %w", r.Seq, err)
+	}
+	return e, nil
+}

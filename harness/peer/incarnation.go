@@ -1,0 +1,304 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"waybill/domain"
+)
+
+// Causes of the end of an incarnation.
+const (
+	causeExited       = "exited"
+	causeStdoutClosed = "stdout_closed"
+	causeTooLong      = "frame_too_large"
+	causeWriteFailed  = "write_failed"
+	causeStopped      = "stopped"
+	causeWatchdogLost = "watchdog_lost"
+)
+
+// drainWait is how long the pipes of a process that is gone may stay open: what it wrote has been read long before, unless something
+// that left its group still holds them.
+const drainWait = time.Second
+
+// incarnation is one life of a peer's process. Its lane starts it and writes to it; a supervisor, a reader and a drainer
+// of standard error run from the start until it has been reported as gone.
+type incarnation struct {
+	at    domain.At
+	lane  *lane
+	table *table
+	noise *noise
+	done  chan struct{} // closed after the last report
+
+	stderrTail tail
+	replies    atomic.Int32 // answers to a legacy peer's requests that wait to be written
+
+	endOnce sync.Once
+	cause   string        // set before ending is closed
+	ending  chan struct{} // closed when the process shall end
+	broken  chan string   // a side of the transport failed, perhaps because the process exited
+
+	// Set by start, before the goroutines that use them.
+	child                 *child
+	stdin, stdout, stderr *os.File
+}
+
+func newIncarnation(l *lane, at domain.At) *incarnation {
+	return &incarnation{at: at, lane: l, table: newTable(at, l.m.report), noise: newNoise(at, l.m.report),
+		done: make(chan struct{}), ending: make(chan struct{}), broken: make(chan string, 2)}
+}
+
+// end has the process ended, for a cause that holds if it is the first. It returns at once.
+func (c *incarnation) end(cause string) {
+	c.endOnce.Do(func() {
+		c.cause = cause
+		close(c.ending)
+	})
+}
+
+// broke says that a side of the transport failed. The process is ended, unless it turns out to have exited.
+func (c *incarnation) broke(cause string) {
+	select {
+	case c.broken <- cause:
+	default:
+	}
+}
+
+// start runs the process, or reports why it could not.
+func (c *incarnation) start() {
+	code, reason := c.spawn()
+	if code == "" {
+		c.lane.m.report(domain.PeerSpawned{At: c.at, PID: c.child.pid})
+		go c.supervise()
+		return
+	}
+	c.table.fail()
+	c.lane.forget(c)
+	c.lane.m.report(domain.SpawnFailed{At: c.at, Code: code, Reason: reason})
+	close(c.done)
+}
+
+func (c *incarnation) spawn() (domain.Code, string) {
+	spec := c.lane.spec
+	select {
+	case <-c.ending:
+		return domain.CodeSpawnFailed, "it was stopped before it was started"
+	default:
+	}
+	if spec.Path == "" {
+		return domain.CodeSpawnFailed, "no peer of this name is configured"
+	}
+	if spec.Verify != nil {
+		if code, reason := spec.Verify(); code != "" {
+			return code, reason
+		}
+	}
+	if err := searchable(spec.Dir); err != nil {
+		return domain.CodeDirMissing, fmt.Sprintf("working directory %s: %v", spec.Dir, err)
+	}
+	if err := c.open(spec); err != nil {
+		return spawnCode(err), fmt.Sprintf("start %s: %v", spec.Path, err)
+	}
+	return "", ""
+}
+
+// searchable reports why a program could not be started in dir.
+func searchable(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return unix.ENOTDIR
+	}
+	return unix.Access(dir, unix.X_OK)
+}
+
+// spawnCode reads the system's reason. A script whose interpreter is missing is a command that is not there, too.
+func spawnCode(err error) domain.Code {
+	for _, e := range []error{unix.ENOENT, unix.ENOTDIR, unix.EACCES} {
+		if errors.Is(err, e) {
+			return domain.CodeCommandMissing
+		}
+	}
+	return domain.CodeSpawnFailed
+}
+
+// open has the watchdog start the program with three new pipes. On an error nothing runs and nothing stays open.
+func (c *incarnation) open(spec Spec) error {
+	var theirs [3]int
+	var ours [3]*os.File
+	for i := range theirs {
+		var err error
+		if theirs[i], ours[i], err = pipe(i == 0); err != nil {
+			closePipes(theirs[:i], ours[:i])
+			return err
+		}
+	}
+	argv0 := spec.Argv0
+	if argv0 == "" {
+		argv0 = spec.Path
+	}
+	child, err := c.lane.m.spawner.start(program{Path: spec.Path, Argv: append([]string{argv0}, spec.Args...),
+		Env: spec.Env, Dir: spec.Dir}, theirs)
+	if err != nil {
+		closePipes(theirs[:], ours[:])
+		return err
+	}
+	closePipes(theirs[:], nil)
+	c.child, c.stdin, c.stdout, c.stderr = child, ours[0], ours[1], ours[2]
+	return nil
+}
+
+// pipe makes one pipe, closed on exec. Our end waits in the runtime's poller, so that closing it ends a wait; theirs blocks, as
+// programs expect.
+func pipe(toThem bool) (theirs int, ours *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return 0, nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	mine, other := fds[0], fds[1]
+	if toThem {
+		mine, other = other, mine
+	}
+	if err := unix.SetNonblock(mine, true); err != nil {
+		return 0, nil, errors.Join(err, unix.Close(mine), unix.Close(other))
+	}
+	return other, os.NewFile(uintptr(mine), "pipe"), nil
+}
+
+func closePipes(theirs []int, ours []*os.File) {
+	for _, fd := range theirs {
+		_ = unix.Close(fd)
+	}
+	for _, f := range ours {
+		_ = f.Close()
+	}
+}
+
+// supervise owns the incarnation from its start to its end, which it reports last: the process and its group are gone by then.
+func (c *incarnation) supervise() {
+	var readers sync.WaitGroup
+	readers.Go(c.read)
+	readers.Go(func() { c.stderrTail.drain(c.stderr) })
+
+	cause := c.outlast()
+	_ = c.stdin.Close()
+	limit := time.Now().Add(drainWait)
+	_ = c.stdout.SetReadDeadline(limit)
+	_ = c.stderr.SetReadDeadline(limit)
+	readers.Wait()
+	_ = c.stdout.Close()
+	_ = c.stderr.Close()
+
+	c.noise.close()
+	c.lane.forget(c)
+	c.lane.m.report(domain.PeerExited{At: c.at, Status: c.child.status, Signal: c.child.signal, Cause: cause,
+		StderrSize: c.stderrTail.total()})
+	close(c.done)
+}
+
+// outlast returns when the process and its group are gone, and says why they are.
+func (c *incarnation) outlast() string {
+	select {
+	case <-c.child.exited:
+	case <-c.ending:
+	case cause := <-c.broken:
+		// The pipes of a process close before its end is known.
+		if !c.gone(c.lane.m.cfg.Grace) {
+			c.end(cause)
+		}
+	}
+	select {
+	case <-c.ending:
+		c.ladder()
+		return c.cause
+	default:
+	}
+	if c.child.lost {
+		return causeWatchdogLost
+	}
+	return causeExited
+}
+
+// ladder ends the process: its input is closed, which asks for it; then the group is told, then killed.
+func (c *incarnation) ladder() {
+	grace := c.lane.m.cfg.Grace
+	_ = c.stdin.Close()
+	if c.exits(grace) {
+		return
+	}
+	c.lane.m.spawner.signal(c.child, unix.SIGTERM)
+	if c.exits(grace) {
+		return
+	}
+	c.lane.m.spawner.signal(c.child, unix.SIGKILL)
+	<-c.child.exited
+}
+
+func (c *incarnation) exits(within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-c.child.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// gone is exits, cut short where the process shall end anyway.
+func (c *incarnation) gone(within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-c.child.exited:
+		return true
+	case <-c.ending:
+	case <-timer.C:
+	}
+	return false
+}
+
+// send writes one request, if anybody still waits for its answer.
+func (c *incarnation) send(r *request) {
+	arguments, wanted := c.table.begin(r)
+	if !wanted {
+		return
+	}
+	if c.stdin == nil { // never started; its requests have been settled
+		return
+	}
+	frame, err := c.lane.m.stamper.request(r.send, arguments)
+	switch {
+	case errors.Is(err, errTooLarge):
+		c.table.refuse(r, domain.CodeRequestTooLarge)
+		return
+	case err != nil:
+		c.lane.m.cfg.Logger.Error("a request was not written", "peer", c.at.Peer, "request", r.send.RequestID, "method", r.send.Method,
+			"error", err)
+		c.table.refuse(r, domain.CodeBadRequest)
+		return
+	}
+	if c.write(frame) == 0 {
+		c.table.unwritten(r)
+	}
+}
+
+// write writes a line and returns how much of it went into the pipe. It blocks for as long as the peer does not read, until
+// the incarnation ends. Only the lane calls it.
+func (c *incarnation) write(frame []byte) int {
+	if c.stdin == nil {
+		return 0
+	}
+	n, err := c.stdin.Write(frame)
+	if err != nil {
+		c.broke(causeWriteFailed)
+	}
+	return n
+}

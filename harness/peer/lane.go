@@ -1,0 +1,207 @@
+package peer
+
+import (
+	"slices"
+	"sync"
+
+	"waybill/domain"
+)
+
+// lane performs the effects on one peer, one after the other, in a goroutine of its own. It may wait for the peer's pipe
+// for as long as the peer likes; whoever gives it work does not. What must not wait behind such a write is done at once:
+// deadlines, withdrawals and the end of an incarnation.
+type lane struct {
+	m    *Manager
+	peer string
+	spec Spec
+	done chan struct{} // closed when run has returned: every incarnation is gone
+
+	mu     sync.Mutex
+	wake   sync.Cond // of mu
+	queue  []task
+	sweep  int // length of the queue at which it is looked through for dead tasks
+	closed bool
+	newest int64
+	live   map[int64]*incarnation // from Launch until it has been reported as gone
+	stderr *tail                  // of the newest
+}
+
+// task is one piece of work. It is dead once the request it would write has been settled.
+type task struct {
+	do  func()
+	req *request
+}
+
+const leastSweep = 64
+
+func newLane(m *Manager, peer string) *lane {
+	l := &lane{m: m, peer: peer, spec: m.cfg.Specs[peer], done: make(chan struct{}), sweep: leastSweep, live: map[int64]*incarnation{}}
+	l.wake.L = &l.mu
+	return l
+}
+
+// run works until the lane is closed and nothing is left to do, and waits for the last incarnations.
+func (l *lane) run() {
+	defer close(l.done)
+	for t, ok := l.next(); ok; t, ok = l.next() {
+		t.do()
+	}
+	for _, c := range l.incarnations() {
+		<-c.done
+	}
+}
+
+func (l *lane) next() (task, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue) == 0 {
+		if l.closed {
+			return task{}, false
+		}
+		l.wake.Wait()
+	}
+	t := l.queue[0]
+	l.queue[0] = task{}
+	l.queue = l.queue[1:]
+	return t, true
+}
+
+// put queues a task. Requests that ended while the peer did not read are cleared away, so that the queue is bounded by what is
+// under way.
+func (l *lane) put(t task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.putLocked(t)
+}
+
+func (l *lane) putLocked(t task) {
+	if len(l.queue) >= l.sweep {
+		l.queue = slices.DeleteFunc(l.queue, func(t task) bool { return t.req != nil && t.req.settled.Load() })
+		l.sweep = max(leastSweep, 2*len(l.queue))
+	}
+	l.queue = append(l.queue, t)
+	l.wake.Signal()
+}
+
+func (l *lane) launch(at domain.At) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at.Incarnation <= l.newest {
+		return
+	}
+	if l.closed {
+		l.m.report(domain.SpawnFailed{At: at, Code: domain.CodeSpawnFailed, Reason: "the service is stopping"})
+		return
+	}
+	before := l.incarnationsLocked()
+	c := newIncarnation(l, at)
+	l.newest, l.live[at.Incarnation], l.stderr = at.Incarnation, c, &c.stderrTail
+	l.putLocked(task{do: func() {
+		for _, b := range before {
+			<-b.done
+		}
+		c.start()
+	}})
+}
+
+func (l *lane) send(s domain.Send, arguments []byte) {
+	c := l.incarnation(s.At)
+	var r *request
+	if c != nil {
+		r = c.table.add(s, arguments)
+	}
+	if r == nil {
+		l.m.report(domain.ExchangeFailed{At: s.At, RequestID: s.RequestID, Written: writtenNo, Code: domain.CodeTransportLost})
+		return
+	}
+	l.put(task{req: r, do: func() { c.send(r) }})
+}
+
+// selectEra tells the reader at once, and a legacy peer in the order of what is written to it.
+func (l *lane) selectEra(e domain.SelectEra) {
+	c := l.incarnation(e.At)
+	if c == nil {
+		return
+	}
+	c.table.selectEra(e.Era)
+	if e.Era == domain.EraLegacy {
+		l.put(task{do: func() { c.write(initialized()) }})
+	}
+}
+
+func (l *lane) withdraw(w domain.Withdraw) {
+	c := l.incarnation(w.At)
+	if c == nil {
+		return
+	}
+	r := c.table.withdraw(w.RequestID)
+	if r == nil || !c.table.cancellable(r) {
+		return
+	}
+	l.put(task{do: func() {
+		if c.table.cancellable(r) {
+			c.write(cancelled(w.RequestID, w.Reason))
+		}
+	}})
+}
+
+func (l *lane) stop(at domain.At) {
+	if c := l.incarnation(at); c != nil {
+		c.end(causeStopped)
+	}
+}
+
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.wake.Signal()
+	for _, c := range l.live {
+		c.end(causeStopped)
+	}
+}
+
+func (l *lane) incarnation(at domain.At) *incarnation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.live[at.Incarnation]
+}
+
+func (l *lane) incarnations() []*incarnation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.incarnationsLocked()
+}
+
+func (l *lane) incarnationsLocked() []*incarnation {
+	var all []*incarnation
+	for _, c := range l.live {
+		all = append(all, c)
+	}
+	return all
+}
+
+func (l *lane) forget(c *incarnation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.live, c.at.Incarnation)
+}
+
+func (l *lane) stderrTail() []byte {
+	l.mu.Lock()
+	t := l.stderr
+	l.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	b := l.redact(t.read())
+	return b[max(0, len(b)-tailSize):]
+}
+
+// redact may return its argument.
+func (l *lane) redact(b []byte) []byte {
+	if l.spec.Redact == nil {
+		return b
+	}
+	return l.spec.Redact(b)
+}

@@ -1,0 +1,172 @@
+package peer
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"waybill/domain"
+)
+
+const (
+	methodList = "tools/list"
+	methodCall = "tools/call"
+	methodPing = "ping"
+)
+
+// What is known about a request that failed.
+const (
+	writtenNo    = "no"
+	writtenMaybe = "maybe"
+)
+
+const defaultGrace = 2 * time.Second
+
+// Spec says how one peer is started.
+type Spec struct {
+	Name  string
+	Path  string   // executed as given, without a shell and without a search
+	Argv0 string   // argv[0]; Path where empty
+	Args  []string // after argv[0]
+	Env   []string // the complete environment, KEY=VALUE
+	Dir   string   // working directory; the service's own where empty
+
+	// Verify is called right before each start. A code other than "" refuses the start, with a reason for the operator. Nil
+	// accepts.
+	Verify func() (domain.Code, string)
+
+	// Redact replaces the values of secrets in what is recorded. It returns its argument, or a fresh slice where it changes
+	// something. Nil changes nothing.
+	Redact func([]byte) []byte
+}
+
+// Config is what a Manager needs. Specs, FrameLimit, Report, Digest, ClientName, ClientVersion and Watchdog are required.
+type Config struct {
+	Specs      map[string]Spec // by name of the peer
+	FrameLimit int             // bytes in one line without its terminator, both ways
+
+	// Report takes an observation with the evidence it refers to and the payload it stands for, either or both nil. The slices are
+	// the receiver's. It is called from several goroutines, also from within Do, and under locks: it must not block and must
+	// not call the Manager.
+	Report func(data domain.Data, evidence, payload []byte)
+	Digest func([]byte) domain.Payload // size and keyed digest of a payload
+
+	ClientName, ClientVersion string
+
+	Watchdog    []string // argument list of the process that calls WatchdogMain
+	WatchdogEnv []string // its complete environment
+
+	Grace  time.Duration // for each rung of the ladder that ends a process; 2s where zero
+	Logger *slog.Logger  // nil logs nothing
+}
+
+// Manager keeps the connections to all peers. Its methods may be called from several goroutines; effects on one peer are
+// performed in the order in which Do was called.
+type Manager struct {
+	cfg     Config
+	stamper stamper
+	spawner *spawner
+
+	mu     sync.Mutex
+	lanes  map[string]*lane
+	closed bool
+	once   sync.Once
+	err    error // of Close
+}
+
+// NewManager starts the watchdog process. No peer is started before a Launch asks for it.
+func NewManager(cfg Config) (*Manager, error) {
+	if cfg.FrameLimit <= 0 || cfg.Report == nil || cfg.Digest == nil || len(cfg.Watchdog) == 0 {
+		return nil, errors.New("connections to peers need a frame limit, a report, a digest and a watchdog command")
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = defaultGrace
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	stamper, err := newStamper(cfg.ClientName, cfg.ClientVersion, cfg.FrameLimit)
+	if err != nil {
+		return nil, err
+	}
+	spawner, err := newSpawner(cfg.Watchdog, cfg.WatchdogEnv, cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &Manager{cfg: cfg, stamper: stamper, spawner: spawner, lanes: map[string]*lane{}}, nil
+}
+
+// Do performs Launch, Send, SelectEra, Withdraw and Stop, and ignores other effects. It never blocks: what takes time is left
+// to the lane of the peer, and reported. Arguments are those of a tools/call, the JSON object as the host wrote it, and must not be
+// changed afterwards.
+//
+// A Launch ends in peer.spawned or spawn.failed. A Send ends in exactly one of an answer, exchange.failed and
+// deadline.passed, or in nothing where it is withdrawn first; its deadline runs from this call. Everything else about an
+// incarnation that is not there, or not any more, is dropped.
+func (m *Manager) Do(e domain.Effect, arguments []byte) {
+	switch e := e.(type) {
+	case domain.Launch:
+		m.lane(e.Peer).launch(e.At)
+	case domain.Send:
+		m.lane(e.Peer).send(e, arguments)
+	case domain.SelectEra:
+		m.lane(e.Peer).selectEra(e)
+	case domain.Withdraw:
+		m.lane(e.Peer).withdraw(e)
+	case domain.Stop:
+		m.lane(e.Peer).stop(e.At)
+	}
+}
+
+// StderrTail returns the last 8 KiB, at most, that the newest incarnation of a peer wrote to its standard error, redacted.
+func (m *Manager) StderrTail(peer string) []byte {
+	m.mu.Lock()
+	l := m.lanes[peer]
+	m.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	return l.stderrTail()
+}
+
+// Close ends all peers at once, each by the ladder, then the watchdog, and with it everything that peers have left behind. It
+// reports what comes of that, and returns when no process and no goroutine is left. Later effects fail.
+func (m *Manager) Close() error {
+	m.once.Do(func() { m.err = m.close() })
+	return m.err
+}
+
+func (m *Manager) close() error {
+	m.mu.Lock()
+	m.closed = true
+	lanes := m.lanes
+	m.mu.Unlock()
+	for _, l := range lanes {
+		l.close()
+	}
+	for _, l := range lanes {
+		<-l.done
+	}
+	return m.spawner.close()
+}
+
+// lane returns the lane of a peer, made when it is first needed. After Close it is one that refuses everything.
+func (m *Manager) lane(peer string) *lane {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.lanes[peer]
+	switch {
+	case l != nil:
+	case m.closed:
+		l = newLane(m, peer)
+		l.closed = true
+	default:
+		l = newLane(m, peer)
+		m.lanes[peer] = l
+		go l.run()
+	}
+	return l
+}
+
+func (m *Manager) report(data domain.Data) { m.cfg.Report(data, nil, nil) }

@@ -1,0 +1,208 @@
+package peer
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"waybill/domain"
+)
+
+func testStamper(t testing.TB, limit int) stamper {
+	t.Helper()
+	st, err := newStamper("waybill", "1.2.3", limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func pointer(s string) *string { return &s }
+
+const testStamp = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},` +
+	`"io.modelcontextprotocol/clientInfo":{"name":"waybill","version":"1.2.3"}}`
+
+func TestEveryRequestIsWrittenAsItsEraAsks(t *testing.T) {
+	tests := []struct {
+		name      string
+		send      domain.Send
+		arguments string
+		want      string
+	}{
+		{"discover", domain.Send{Method: "server/discover", Era: domain.EraUnknown}, "", `"params":{` + testStamp + `}`},
+		{"modern list", domain.Send{Method: "tools/list", Era: domain.EraModern}, "", `"params":{` + testStamp + `}`},
+		{"modern list at an empty cursor", domain.Send{Method: "tools/list", Era: domain.EraModern, Cursor: pointer("")}, "",
+			`"params":{"cursor":"",` + testStamp + `}`},
+		{"modern call", domain.Send{Method: "tools/call", Era: domain.EraModern, Tool: `a"b`}, `{"n":9007199254740993}`,
+			`"params":{"name":"a\"b","arguments":{"n":9007199254740993},` + testStamp + `}`},
+		{"call without arguments", domain.Send{Method: "tools/call", Era: domain.EraModern, Tool: "a"}, "",
+			`"params":{"name":"a","arguments":{},` + testStamp + `}`},
+		{"initialize", domain.Send{Method: "initialize", Era: domain.EraUnknown, Version: "2025-11-25"}, "",
+			`"params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"waybill","version":"1.2.3"}}`},
+		{"legacy list", domain.Send{Method: "tools/list", Era: domain.EraLegacy, Version: "2025-11-25", Cursor: pointer("x\n")}, "",
+			`"params":{"cursor":"x\n"}`},
+		{"legacy call", domain.Send{Method: "tools/call", Era: domain.EraLegacy, Version: "2025-11-25", Tool: "a"}, `{"_meta":1}`,
+			`"params":{"name":"a","arguments":{"_meta":1}}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.send.RequestID = 9007199254740991
+			if test.send.Version == "" {
+				test.send.Version = "2026-07-28"
+			}
+			got, err := testStamper(t, 1<<20).request(test.send, []byte(test.arguments))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := `{"jsonrpc":"2.0","id":9007199254740991,"method":"` + test.send.Method + `",` + test.want + "}\n"
+			if string(got) != want {
+				t.Errorf("wrote\n%swant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestDeclaredCapabilitiesAreInTheStamp(t *testing.T) {
+	s := domain.Send{RequestID: 1, Method: methodList, Era: domain.EraModern, Version: "2026-07-28",
+		Capabilities: jsontext.Value("{\"roots\":{},\n\"x\":1}")}
+	got, err := testStamper(t, 1<<20).request(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Params struct {
+			Meta map[string]json.RawMessage `json:"_meta"`
+		}
+	}
+	if err := json.Unmarshal(got, &m); err != nil {
+		t.Fatal(err)
+	}
+	if c := string(m.Params.Meta["io.modelcontextprotocol/clientCapabilities"]); c != `{"roots":{}, "x":1}` {
+		t.Errorf("capabilities are %s", c)
+	}
+}
+
+func TestArgumentsTravelAsTheyCameButForLineBreaksBetweenTokens(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{`{"b":1,"a":2,"b2":1e400}`, `{"b":1,"a":2,"b2":1e400}`},
+		{`{"n":9007199254740993,"f":1.10,"e":1E+2}`, `{"n":9007199254740993,"f":1.10,"e":1E+2}`},
+		{"{\r\n\t\"a\" : \"x\\n\\\"\\\\\" ,\n\"b\":[1,\n2]\n}", "{  \t\"a\" : \"x\\n\\\"\\\\\" , \"b\":[1, 2] }"},
+		{`{"u":"\u00e9é\/😀","z":"\ud83d\ude00"}`, `{"u":"\u00e9é\/😀","z":"\ud83d\ude00"}`},
+		{`{"u":"` + "\u2028" + `"}`, `{"u":"` + "\u2028" + `"}`},
+	}
+	for _, test := range tests {
+		s := domain.Send{RequestID: 1, Method: methodCall, Era: domain.EraModern, Version: "2026-07-28", Tool: "t"}
+		in := []byte(test.in)
+		got, err := testStamper(t, 1<<20).request(s, in)
+		if err != nil {
+			t.Errorf("%q: %v", test.in, err)
+			continue
+		}
+		if !strings.Contains(string(got), `"arguments":`+test.want+`,"_meta"`) {
+			t.Errorf("%q came out in %s", test.in, got)
+		}
+		if string(in) != test.in {
+			t.Errorf("%q was changed in place", test.in)
+		}
+	}
+}
+
+func TestARequestThatIsNotWholeIsNotWritten(t *testing.T) {
+	call := domain.Send{RequestID: 1, Method: methodCall, Era: domain.EraModern, Version: "2026-07-28", Tool: "t"}
+	with := func(change func(*domain.Send)) domain.Send {
+		s := call
+		change(&s)
+		return s
+	}
+	tests := []struct {
+		name      string
+		send      domain.Send
+		arguments string
+	}{
+		{"arguments that close the object", call, `{}},"id":2,"x":{"y":{}`},
+		{"arguments that bring a stamp", call, `{},"_meta":{}`},
+		{"a list of arguments", call, `[1]`},
+		{"a line break in a string", call, "{\"a\":\"\n\"}"},
+		{"arguments with a key twice", call, `{"a":1,"a":2}`},
+		{"arguments that are not UTF-8", call, "{\"a\":\"\xff\"}"},
+		{"a name that is not UTF-8", with(func(s *domain.Send) { s.Tool = "\xff" }), `{}`},
+		{"capabilities that are a list", with(func(s *domain.Send) { s.Capabilities = jsontext.Value(`[]`) }), `{}`},
+		{"no version", with(func(s *domain.Send) { s.Version = "" }), `{}`},
+		{"an id that is none", with(func(s *domain.Send) { s.RequestID = 0 }), `{}`},
+		{"an unknown method", with(func(s *domain.Send) { s.Method = "tools/run" }), `{}`},
+	}
+	for _, test := range tests {
+		if got, err := testStamper(t, 1<<20).request(test.send, []byte(test.arguments)); err == nil {
+			t.Errorf("%s: wrote %s", test.name, got)
+		}
+	}
+}
+
+func TestTheFrameLimitHoldsToTheByte(t *testing.T) {
+	s := domain.Send{RequestID: 1, Method: methodCall, Era: domain.EraModern, Version: "2026-07-28", Tool: "t"}
+	line, err := testStamper(t, 1<<20).request(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := testStamper(t, len(line)-1).request(s, nil); err != nil {
+		t.Errorf("at the limit: %v", err)
+	}
+	if _, err := testStamper(t, len(line)-2).request(s, nil); !errors.Is(err, errTooLarge) {
+		t.Errorf("over the limit: %v", err)
+	}
+}
+
+func TestNotificationsCarryNoStamp(t *testing.T) {
+	if got := string(cancelled(7, "a\nb")); got != `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"a\nb"}}`+"\n" {
+		t.Error(got)
+	}
+	if got := string(cancelled(7, "")); got != `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`+"\n" {
+		t.Error(got)
+	}
+}
+
+func TestAClientWithoutANameIsRefused(t *testing.T) {
+	for _, c := range [][2]string{{"", "1"}, {"waybill", ""}, {"\xff", "1"}} {
+		if _, err := newStamper(c[0], c[1], 10); err == nil {
+			t.Errorf("accepted %q", c)
+		}
+	}
+}
+
+// The peer writes down what it read: these are the bytes on the pipe, not those of a function.
+func TestThePeerReadsAStampOnEveryModernRequestAndNoneOnALegacyOne(t *testing.T) {
+	b := started(t, nil, "skip 7", "untilEOF")
+	b.discover()
+	b.ask(domain.Send{Method: domain.MethodInitialize, Era: domain.EraUnknown, Version: "2025-11-25"}, "")
+	b.ask(domain.Send{Method: methodList, Era: domain.EraModern, Cursor: pointer("")}, "")
+	b.call(`{"a":1}`)
+	b.ask(domain.Send{Method: methodList, Era: domain.EraLegacy, Version: "2025-11-25"}, "")
+	b.ask(domain.Send{Method: methodCall, Era: domain.EraLegacy, Version: "2025-11-25", Call: "h/c", Tool: "t"}, "")
+	b.legacy()
+
+	client := map[string]any{"name": "waybill", "version": "1.2.3"}
+	stamp := map[string]any{metaVersion: "2026-07-28", metaCapabilities: map[string]any{}, metaClient: client}
+	want := []map[string]any{
+		{"method": "server/discover", "id": 1.0, "params": map[string]any{"_meta": stamp}},
+		{"method": "initialize", "id": 2.0, "params": map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": client}},
+		{"method": "tools/list", "id": 3.0, "params": map[string]any{"cursor": "", "_meta": stamp}},
+		{"method": "tools/call", "id": 4.0, "params": map[string]any{"name": "tool", "arguments": map[string]any{"a": 1.0}, "_meta": stamp}},
+		{"method": "tools/list", "id": 5.0, "params": map[string]any{}},
+		{"method": "tools/call", "id": 6.0, "params": map[string]any{"name": "t", "arguments": map[string]any{}}},
+		{"method": "notifications/initialized"},
+	}
+	for i, line := range b.notes(len(want)) {
+		want[i]["jsonrpc"] = "2.0"
+		var got map[string]any
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want[i]) {
+			t.Errorf("line %d is %s", i+1, line)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package projections
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync/atomic"
+
+	_ "github.com/mattn/go-sqlite3" // the driver
+
+	"waybill/domain"
+	"waybill/migrations"
+)
+
+// Views is a follower of one log. Apply and Position belong to the one
+// goroutine that feeds it; the reading methods are safe beside it.
+type Views struct {
+	db     *sql.DB
+	log    string
+	state  *domain.State
+	stored int64 // position in the file
+	seen   atomic.Int64
+}
+
+// Open opens the views of a log at path, and makes the file where there is
+// none. Views of another log, or of one that is ahead of head, are thrown away:
+// they are no views of this log. So is a file that cannot be read.
+func Open(ctx context.Context, path, log string, head int64) (*Views, error) {
+	v, err := open(ctx, path, log)
+	if err == nil && v.stored <= head {
+		return v, nil
+	}
+	if err == nil {
+		err = v.Close()
+	}
+	if errors.Is(err, migrations.ErrNewerSchema) {
+		return nil, err
+	}
+	for _, end := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("remove stale views: %w", err)
+		}
+	}
+	return open(ctx, path, log)
+}
+
+func open(ctx context.Context, path, log string) (*Views, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the views: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	if err := migrations.Apply(ctx, path, migrations.Views); err != nil {
+		return nil, fmt.Errorf("views %s: %w", path, err)
+	}
+	// The views may be lost, so a commit need not wait for the disk.
+	db, err := sql.Open("sqlite3", migrations.DSN(path, "_journal_mode=WAL", "_synchronous=OFF", "_busy_timeout=5000"))
+	if err != nil {
+		return nil, err
+	}
+	v := &Views{db: db, log: log, state: domain.NewState()}
+	if err := v.readPosition(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return v, nil
+}
+
+func (v *Views) readPosition(ctx context.Context) error {
+	var log string
+	err := v.db.QueryRowContext(ctx, `SELECT log, seq FROM position`).Scan(&log, &v.stored)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("views: read the position: %w", err)
+	case log != v.log:
+		return fmt.Errorf("views belong to log %s, not %s", log, v.log)
+	}
+	return nil
+}
+
+// Name implements the follower.
+func (v *Views) Name() string { return "views" }
+
+// Position returns the seq of the last event seen. It begins at 0 even where
+// the file is further: the fold is kept in memory only, and rows that are there
+// are not written again.
+func (v *Views) Position() int64 { return v.seen.Load() }
+
+// Close closes the file.
+func (v *Views) Close() error { return v.db.Close() }
+
+// Apply folds events into the views: the rows and the position in one
+// transaction. A crash leaves the rows of whole batches only.
+func (v *Views) Apply(ctx context.Context, facts []domain.Event) error {
+	if len(facts) == 0 {
+		return nil
+	}
+	last := facts[len(facts)-1].Seq
+	if last <= v.stored {
+		for _, e := range facts {
+			v.state.Apply(e)
+		}
+		v.seen.Store(last)
+		return nil
+	}
+	tx, err := v.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("views: %w", err)
+	}
+	if err := v.write(ctx, tx, facts); err != nil {
+		return errors.Join(fmt.Errorf("views: %w", err), tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("views: %w", err)
+	}
+	v.stored = last
+	v.seen.Store(last)
+	return nil
+}
+
+func (v *Views) write(ctx context.Context, tx *sql.Tx, facts []domain.Event) error {
+	peers, names := false, false
+	for _, e := range facts {
+		v.state.Apply(e)
+		if e.Seq <= v.stored {
+			continue
+		}
+		if e.Call() != "" {
+			if err := writeCall(ctx, tx, e); err != nil {
+				return err
+			}
+			continue
+		}
+		peers = true
+		switch e.Data.(type) {
+		case domain.NamespaceMerged, domain.CatalogAccepted, domain.CollisionDecided:
+			names = true
+		}
+		if d, ok := e.Data.(domain.NamespaceMerged); ok {
+			if err := writeNamespace(ctx, tx, e.Seq, d); err != nil {
+				return err
+			}
+		}
+	}
+	report := v.state.Report(v.log)
+	if peers {
+		if err := writePeers(ctx, tx, report); err != nil {
+			return err
+		}
+	}
+	if names {
+		if err := v.writeNames(ctx, tx, report); err != nil {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO position (id, log, seq) VALUES (1, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET log = excluded.log, seq = excluded.seq`, v.log, facts[len(facts)-1].Seq)
+	return err
+}

@@ -1,0 +1,131 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"waybill/domain"
+	"waybill/events"
+)
+
+// Replayed is what Replay found of a whole log.
+type Replayed struct {
+	Log       string
+	Size      int64
+	Decisions int64 // recorded
+	Agreed    int64 // decided again with the same bytes
+	State     *domain.State
+}
+
+// Divergence kinds.
+const (
+	Different = "different" // another decision than the one recorded
+	Extra     = "extra"     // a decision was recorded where none follows
+	Missing   = "missing"   // a decision follows that was not recorded
+)
+
+// DivergedError is the first divergence with its proof: both decisions, and the
+// observation that both came from.
+type DivergedError struct {
+	Code        string
+	Seq         int64          // where in the log
+	Recorded    jsontext.Value // envelope, or null
+	Redecided   jsontext.Value // envelope, or null
+	Observation jsontext.Value // envelope, or null for a decision before any observation
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("diverged at event %d: %s: recorded %s, decided again %s, both from %s",
+		e.Seq, e.Code, orNone(e.Recorded), orNone(e.Redecided), orNone(e.Observation))
+}
+
+func orNone(v jsontext.Value) string {
+	if v == nil {
+		return "nothing"
+	}
+	return string(v)
+}
+
+// Replay folds the log and decides again at every observation. It returns a
+// *DivergedError at the first decision that does not follow, an *AlteredError
+// where evidence is not what was cited, and an *UndecidableError for an event
+// this program cannot read. It does not check hashes of events: that is
+// Verify's.
+func Replay(ctx context.Context, src Source) (Replayed, error) {
+	r := &replayer{ctx: ctx, src: src, state: domain.NewState()}
+	if err := each(ctx, src, r.event); err != nil {
+		return r.out, err
+	}
+	r.out.Log, r.out.State = src.ID(), r.state
+	return r.out, r.missing(r.out.Size + 1)
+}
+
+type replayer struct {
+	ctx    context.Context
+	src    Source
+	state  *domain.State
+	due    []domain.Event // decided again, not yet met in the log
+	origin jsontext.Value // the observation they came from
+	out    Replayed
+}
+
+func (r *replayer) event(rec Record) error {
+	e, err := open(r.src, rec)
+	if err != nil {
+		return err
+	}
+	if e.IsDecision() {
+		err = r.decision(rec, e)
+	} else {
+		err = r.observation(rec, e)
+	}
+	if err == nil {
+		r.out.Size = rec.Seq
+	}
+	return err
+}
+
+func (r *replayer) observation(rec Record, e domain.Event) error {
+	if err := r.missing(rec.Seq); err != nil {
+		return err
+	}
+	if err := join(r.ctx, r.src, &e); err != nil {
+		return err
+	}
+	r.origin = rec.Bytes
+	r.due = r.state.Step(e)[1:]
+	return nil
+}
+
+func (r *replayer) decision(rec Record, e domain.Event) error {
+	r.out.Decisions++
+	if len(r.due) == 0 {
+		return &DivergedError{Code: Extra, Seq: rec.Seq, Recorded: rec.Bytes, Observation: r.origin}
+	}
+	again, err := events.Seal(r.src.ID(), r.due[0])
+	if err != nil {
+		return &UndecidableError{Seq: rec.Seq, What: err.Error()}
+	}
+	if !bytes.Equal(again, rec.Bytes) {
+		return &DivergedError{Code: Different, Seq: rec.Seq, Recorded: rec.Bytes, Redecided: again, Observation: r.origin}
+	}
+	r.due = r.due[1:]
+	r.out.Agreed++
+	return nil
+}
+
+// missing reports decisions that follow from the last observation but are not
+// in the log.
+func (r *replayer) missing(seq int64) error {
+	if len(r.due) == 0 {
+		return nil
+	}
+	again, err := events.Seal(r.src.ID(), r.due[0])
+	if err != nil {
+		return &UndecidableError{Seq: seq, What: err.Error()}
+	}
+	return &DivergedError{Code: Missing, Seq: seq, Redecided: again, Observation: r.origin}
+}

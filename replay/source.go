@@ -1,0 +1,141 @@
+package replay
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"waybill/domain"
+	"waybill/events"
+)
+
+// Record is one stored event: its exact bytes, the leaf hash stored with it and
+// the columns stored beside it.
+type Record struct {
+	Seq              int64
+	Type, Peer, Call string
+	Bytes            []byte
+	Leaf             [32]byte
+}
+
+// Root is a stored root: the tree head after one transaction.
+type Root struct {
+	Size int64
+	Hash [32]byte
+}
+
+// Tile is a stored complete tile: 256 hashes, one after the other.
+type Tile struct {
+	Level  int
+	Index  int64
+	Hashes []byte
+}
+
+// Source is a log to be examined. Each method returns at most max items after
+// the given one, ascending, and none where there are no more.
+type Source interface {
+	ID() string
+	Records(ctx context.Context, after int64, max int) ([]Record, error)
+	Roots(ctx context.Context, after int64, max int) ([]Root, error)
+	Tiles(ctx context.Context, level int, after int64, max int) ([]Tile, error)
+	// Evidence returns the bytes kept under a digest, or an error matching
+	// ErrNoEvidence.
+	Evidence(ctx context.Context, digest [32]byte) ([]byte, error)
+	// Digests lists the digests of all evidence that is kept.
+	Digests(ctx context.Context, after [32]byte, max int) ([][32]byte, error)
+}
+
+// ErrNoEvidence is matched by a Source's error for evidence it does not hold.
+var ErrNoEvidence = errors.New("no evidence under this digest")
+
+// AlteredError says that the log is not what was written. Seq is the event
+// concerned, 0 where it is none.
+type AlteredError struct {
+	Seq  int64
+	What string
+}
+
+func (e *AlteredError) Error() string {
+	if e.Seq == 0 {
+		return "altered: " + e.What
+	}
+	return fmt.Sprintf("altered at event %d: %s", e.Seq, e.What)
+}
+
+// UndecidableError says that an event cannot be examined by this program.
+type UndecidableError struct {
+	Seq  int64
+	What string
+}
+
+func (e *UndecidableError) Error() string {
+	return fmt.Sprintf("undecidable at event %d: %s", e.Seq, e.What)
+}
+
+const batch = 1024
+
+// each calls f with every record of the log, in order, and checks that the
+// seqs are dense from 1.
+func each(ctx context.Context, src Source, f func(Record) error) error {
+	var after int64
+	for {
+		records, err := src.Records(ctx, after, batch)
+		if err != nil {
+			return fmt.Errorf("read events after %d: %w", after, err)
+		}
+		if len(records) == 0 {
+			return nil
+		}
+		for _, r := range records {
+			if r.Seq != after+1 {
+				return &AlteredError{Seq: after + 1, What: fmt.Sprintf("missing; the next event is %d", r.Seq)}
+			}
+			if err := f(r); err != nil {
+				return err
+			}
+			after = r.Seq
+		}
+	}
+}
+
+// open decodes a record and checks it against its own columns.
+func open(src Source, r Record) (domain.Event, error) {
+	log, e, err := events.Open(r.Bytes)
+	switch {
+	case err != nil:
+		return e, &UndecidableError{Seq: r.Seq, What: err.Error()}
+	case log != src.ID():
+		return e, &AlteredError{Seq: r.Seq, What: "it belongs to log " + log}
+	case e.Seq != r.Seq:
+		return e, &AlteredError{Seq: r.Seq, What: fmt.Sprintf("its envelope says it is event %d", e.Seq)}
+	case r.Type != e.Data.Kind() || r.Peer != e.Peer() || r.Call != e.Call():
+		return e, &AlteredError{Seq: r.Seq, What: "the columns stored beside it disagree with its envelope"}
+	}
+	return e, nil
+}
+
+// join fetches the evidence an event cites and checks that it is what was
+// cited.
+func join(ctx context.Context, src Source, e *domain.Event) error {
+	ref, ok := events.EvidenceOf(e.Data)
+	if !ok {
+		return nil
+	}
+	var d [32]byte
+	if n, err := hex.Decode(d[:], []byte(ref.Digest)); err != nil || n != len(d) {
+		return &AlteredError{Seq: e.Seq, What: "it cites evidence by something that is no digest"}
+	}
+	b, err := src.Evidence(ctx, d)
+	switch {
+	case errors.Is(err, ErrNoEvidence):
+		return &AlteredError{Seq: e.Seq, What: "the evidence it cites is gone"}
+	case err != nil:
+		return fmt.Errorf("evidence of event %d: %w", e.Seq, err)
+	case sha256.Sum256(b) != d || int64(len(b)) != ref.Size:
+		return &AlteredError{Seq: e.Seq, What: "the evidence it cites was changed"}
+	}
+	e.Evidence = b
+	return nil
+}
