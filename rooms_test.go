@@ -30,6 +30,7 @@ var pure = []string{
 	"bytes", "cmp", "crypto/hmac", "crypto/sha256", "crypto/subtle", "encoding", "encoding/base64", "encoding/binary",
 	"encoding/hex", "errors", "fmt", "hash", "iter", "maps", "math", "math/bits", "net/netip", "net/url", "path", "regexp",
 	"slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf16", "unicode/utf8",
+	"github.com/go-json-experiment/json", // of types without maps, which would need its option Deterministic
 	"github.com/go-json-experiment/json/jsontext",
 }
 

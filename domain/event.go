@@ -7,13 +7,22 @@ const RulesVersion = 1
 
 // Data is the content of one kind of event. Kind is its type on the wire:
 // noun.past-participle, the same words as the Go type.
-type Data interface{ Kind() string }
+type Data interface {
+	// Kind is the type on the wire.
+	Kind() string
+}
 
 // OfPeer is implemented by the data of events that concern one peer.
-type OfPeer interface{ PeerName() string }
+type OfPeer interface {
+	// PeerName is the peer's configured name.
+	PeerName() string
+}
 
 // OfCall is implemented by the data of events that belong to one call.
-type OfCall interface{ CallKey() string }
+type OfCall interface {
+	// CallKey is the call's key: host/call_id.
+	CallKey() string
+}
 
 // Event is one fact of the log: an observation or a decision.
 //

@@ -235,6 +235,7 @@ type LockedError struct {
 	PID int // 0 where it is not known
 }
 
+// Error says who holds it and what to do.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is held by another process (pid %d); it does not answer: stop it, or wait for it to end", e.Dir, e.PID)
 }

@@ -106,9 +106,14 @@ func (e *Engine) Done() <-chan struct{} { return e.loopDone }
 // Err returns why the loop ended; nil for a stop. Only after Done.
 func (e *Engine) Err() error { return e.loopErr }
 
-// Go runs a follower until it returns or the engine is closed. An error that
+// AttendFollower feeds a follower until the engine is closed.
+func (e *Engine) AttendFollower(f Follower) {
+	e.Attend(f.Name(), func(ctx context.Context) error { return e.follow(ctx, f) })
+}
+
+// Attend runs a follower until it returns or the engine is closed. An error that
 // is not the end of its context is logged, and returned by Close.
-func (e *Engine) Go(name string, f func(ctx context.Context) error) {
+func (e *Engine) Attend(name string, f func(ctx context.Context) error) {
 	e.wait.Add(1)
 	go func() {
 		defer e.wait.Done()
@@ -149,6 +154,28 @@ func (e *Engine) Report(ctx context.Context) (domain.Report, error) {
 	return r, err
 }
 
+// CallOnce hands a call to the intake and waits for its one reply. When ctx ends
+// first the service is stopped, which settles the call, and that is the reply.
+func (e *Engine) CallOnce(ctx context.Context, host string, request []byte) (Reply, error) {
+	got := make(chan Reply, 1)
+	e.Loop.Submit(host, request, func(r Reply) { got <- r })
+	select {
+	case r := <-got:
+		return r, nil
+	case <-ctx.Done():
+		e.Loop.Report(domain.ServiceStopped{Reason: "interrupted"}, nil, nil)
+	case <-e.loopDone:
+	}
+	// The loop answers every call before it ends.
+	<-e.loopDone
+	select {
+	case r := <-got:
+		return r, nil
+	default:
+		return Reply{}, fmt.Errorf("the call has no reply: %w", errors.Join(ctx.Err(), e.loopErr))
+	}
+}
+
 // Drain waits until no call is under way, or ctx ends.
 func (e *Engine) Drain(ctx context.Context) error {
 	for {
@@ -187,13 +214,15 @@ func (e *Engine) Close() error {
 // Follower keeps something that is derived from the log. Apply is called with
 // the events after its position, in order.
 type Follower interface {
+	// Name is for messages.
 	Name() string
+	// Position is the seq of the last event it has seen. Safe beside Apply.
 	Position() int64
+	// Apply takes events in order; what it kept is kept when it returns nil.
 	Apply(ctx context.Context, events []domain.Event) error
 }
 
-// Follow feeds a follower until ctx ends or it fails for good.
-func (e *Engine) Follow(ctx context.Context, f Follower) error {
+func (e *Engine) follow(ctx context.Context, f Follower) error {
 	src := e.log.Reader()
 	for {
 		if err := e.Feed.Wait(ctx, f.Position()); err != nil {

@@ -12,7 +12,9 @@ import (
 
 // Source reads a log: *store.Reader is one.
 type Source interface {
+	// Read returns at most max events after a seq, in order.
 	Read(ctx context.Context, after int64, max int) ([]store.Record, error)
+	// Evidence returns the bytes kept under a digest.
 	Evidence(ctx context.Context, digest [32]byte) ([]byte, error)
 }
 

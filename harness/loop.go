@@ -22,12 +22,14 @@ type Log interface {
 	Reread(ctx context.Context) (store.Head, error)
 	// Read returns events after a seq, to compare with what was sent.
 	Read(ctx context.Context, after int64, max int) ([]store.Record, error)
+	// ID is the source of the events.
 	ID() string
 }
 
 // Actor performs effects on peers. Do is called by the loop's goroutine in log
 // order, after the decision is durable, and must not block.
 type Actor interface {
+	// Do performs one effect. Only Send has arguments, of tools/call.
 	Do(e domain.Effect, arguments []byte)
 }
 
@@ -67,6 +69,7 @@ type HaltError struct {
 	Reason string
 }
 
+// Error is the reason.
 func (e *HaltError) Error() string { return e.Reason }
 
 // Loop owns the state. Every other goroutine speaks to it through Submit,
@@ -79,6 +82,7 @@ type Loop struct {
 	calls   map[string]*underway
 	settled chan struct{}
 	halt    *HaltError
+	stopped bool // service.stopped was decided on in this life
 	shed    shedder
 	replies *lane // makes replies, so that a slow connection never holds up the loop
 }
@@ -158,7 +162,7 @@ func (l *Loop) Run() error {
 		if l.halt != nil {
 			return l.halt
 		}
-		if l.state.Stopped {
+		if l.stopped {
 			return nil
 		}
 	}
@@ -191,9 +195,12 @@ func (l *Loop) turn(batch []input) error {
 			in.ask(l.state)
 			continue
 		}
-		if l.state.Stopped {
+		if l.stopped {
 			l.turnAway(in)
 			continue
+		}
+		if _, ok := in.data.(domain.ServiceStopped); ok {
+			l.stopped = true
 		}
 		l.admit(&in)
 		steps := l.state.Step(domain.Event{Time: l.cfg.Clock.Wall(), Mono: l.cfg.Clock.Mono(), Data: in.data, Evidence: in.evidence})

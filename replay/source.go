@@ -36,9 +36,13 @@ type Tile struct {
 // Source is a log to be examined. Each method returns at most max items after
 // the given one, ascending, and none where there are no more.
 type Source interface {
+	// ID is the log id.
 	ID() string
+	// Records returns events after a seq.
 	Records(ctx context.Context, after int64, max int) ([]Record, error)
+	// Roots returns stored roots beyond a size.
 	Roots(ctx context.Context, after int64, max int) ([]Root, error)
+	// Tiles returns complete tiles of a level after an index.
 	Tiles(ctx context.Context, level int, after int64, max int) ([]Tile, error)
 	// Evidence returns the bytes kept under a digest, or an error matching
 	// ErrNoEvidence.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"waybill/store"
 )
@@ -84,8 +85,10 @@ func childRead(path string) error {
 
 // follow reads until it has seen size events, each in its place.
 func follow(r *store.Reader, size int64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	for after := int64(0); after < size; {
-		recs, err := r.Read(context.Background(), after, 100)
+		recs, err := r.Read(ctx, after, 100)
 		if err != nil {
 			return err
 		}
@@ -95,7 +98,7 @@ func follow(r *store.Reader, size int64) error {
 				return fmt.Errorf("event %d is %+v", after, rec)
 			}
 		}
-		head, err := r.Head(context.Background())
+		head, err := r.Head(ctx)
 		if err != nil {
 			return err
 		}

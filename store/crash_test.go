@@ -21,6 +21,11 @@ func TestNothingAcknowledgedIsLostWhenTheWriterIsKilled(t *testing.T) {
 			acked = c.number("acked")
 		}
 		acked = c.kill("acked", acked)
+		r := openReader(t, path) // before any writer has mended the file
+		if head, err := r.Head(context.Background()); err != nil || head.Size < acked {
+			t.Fatalf("round %d: a reader sees %v, %v after %d was acknowledged", round, head, err, acked)
+		}
+		closed(t, r)
 		before = wantWhole(t, path, acked)
 	}
 }

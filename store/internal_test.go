@@ -85,3 +85,29 @@ func TestEveryQueryOfAReaderUsesAnIndex(t *testing.T) {
 		}
 	}
 }
+
+// A log that moves must be read under SQLite's locks; that two readers see the
+// same rows does not show it.
+func TestOnlyALogAtRestIsReadWithoutLocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	if err := Create(path, "id", "key"); err != nil {
+		t.Fatal(err)
+	}
+	for _, running := range []bool{false, true} {
+		if running {
+			l, err := Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+		}
+		r, err := OpenReader(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if locks := r.pool.still == nil; locks != running {
+			t.Errorf("running %v, read under locks %v", running, locks)
+		}
+	}
+}

@@ -236,6 +236,16 @@ func disarm(t *testing.T, path string) []string {
 	return []string{drops, `PRAGMA ignore_check_constraints = ON`}
 }
 
+func TestAReaderNoticesEventsWithoutTheirRoot(t *testing.T) {
+	path := newLog(t)
+	l := openLog(t, path)
+	grow(t, l, 10, 5)
+	closed(t, l)
+	outside(t, path, append(disarm(t, path), `DELETE FROM roots WHERE size = 10`)...)
+	_, err := openReader(t, path).Head(context.Background())
+	wantErr(t, err, store.ErrAltered)
+}
+
 func TestOpenReadsTheSameHeadAtAnySizeOfBatch(t *testing.T) {
 	path := newLog(t)
 	l := openLog(t, path)

@@ -118,29 +118,11 @@ func (c callCmd) once(a *app, f *config.File, request []byte) ([]byte, error) {
 	a.progress("starting %d peers for one call", len(f.Peers))
 	var reply []byte
 	if err = n.engine.WaitSettled(a.ctx); err == nil {
-		reply, err = n.callOnce(a.ctx, c.Host, request)
+		var r harness.Reply
+		r, err = n.engine.CallOnce(a.ctx, c.Host, request)
+		reply = r.Encode()
 	}
 	return reply, errors.Join(err, n.stop("call --once has ended"))
-}
-
-// callOnce waits for the one reply. When the user gives up, the stop that follows
-// settles the call, and that is the reply.
-func (n *node) callOnce(ctx context.Context, host string, request []byte) ([]byte, error) {
-	got := make(chan harness.Reply, 1)
-	n.engine.Loop.Submit(host, request, func(r harness.Reply) { got <- r })
-	select {
-	case r := <-got:
-		return r.Encode(), nil
-	case <-ctx.Done():
-		n.engine.Loop.Report(domain.ServiceStopped{Reason: "interrupted"}, nil, nil)
-	case <-n.engine.Done():
-	}
-	select {
-	case r := <-got:
-		return r.Encode(), nil
-	case <-time.After(askPatience):
-		return nil, fmt.Errorf("the call has no outcome: %w", errors.Join(ctx.Err(), n.engine.Err()))
-	}
 }
 
 func (c callCmd) print(a *app, reply []byte) error {

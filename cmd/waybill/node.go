@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -90,7 +89,7 @@ func (n *node) startEngine() error {
 	if err != nil {
 		return err
 	}
-	n.engine.Go("views", func(ctx context.Context) error { return n.engine.Follow(ctx, n.views) })
+	n.engine.AttendFollower(n.views)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go"
 
 	"waybill/domain"
 	"waybill/events"
@@ -54,8 +53,7 @@ func (c serveCmd) Run(a *app) error {
 type server struct {
 	*node
 	nats      *bus.Server // nil with an outside server
-	events    *nats.Conn  // the user that publishes events
-	replies   *nats.Conn  // the user that replies
+	users     bus.Users
 	service   *bus.Service
 	publisher *bus.Publisher
 }
@@ -88,16 +86,13 @@ func (s *server) start() error {
 		}
 	}
 	target := bus.Target{Server: s.nats, URL: s.file.NATS.URL, KeepTrying: s.nats == nil, Logger: s.app.logger}
-	if s.events, err = bus.Connect(creds.Service(), target); err != nil {
-		return err
-	}
-	if s.replies, err = bus.Connect(creds.Replier(), target); err != nil {
+	if s.users, err = bus.ConnectUsers(creds, target); err != nil {
 		return err
 	}
 	if err := s.startFollower(); err != nil {
 		return err
 	}
-	s.service, err = bus.StartService(s.replies, bus.ServiceConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger}, s.handlers())
+	s.service, err = bus.StartService(s.users.Replies, bus.ServiceConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger}, s.handlers())
 	if err != nil {
 		return err
 	}
@@ -105,11 +100,11 @@ func (s *server) start() error {
 }
 
 func (s *server) startFollower() (err error) {
-	s.publisher, err = bus.NewPublisher(s.events, bus.PublisherConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger}, source{s.node})
+	s.publisher, err = bus.NewPublisher(s.users.Events, bus.PublisherConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger}, source{s.node})
 	if err != nil {
 		return err
 	}
-	s.engine.Go("publisher", s.publisher.Run)
+	s.engine.Attend("publisher", s.publisher.Run)
 	return nil
 }
 
@@ -182,12 +177,7 @@ func (s *server) stop() error {
 	if s.service != nil {
 		err = errors.Join(err, s.dir.RemoveRun())
 	}
-	for _, nc := range []*nats.Conn{s.replies, s.events} {
-		if nc != nil {
-			_ = nc.FlushTimeout(time.Second) // a reply that cannot leave any more is in the log
-			nc.Close()
-		}
-	}
+	s.users.Close()
 	if s.nats != nil {
 		s.nats.Close()
 	}

@@ -366,6 +366,43 @@ func TestStopWaitsForReadsAndLetsCallsBeAnsweredLater(t *testing.T) {
 	}
 }
 
+// late is a request that NATS delivered and that the client library hands over
+// only after the service was stopped.
+type late struct {
+	micro.Request
+	verb, inbox string
+}
+
+func (l late) Subject() string        { return RequestSubject(DefaultPrefix, l.verb, LocalHost) }
+func (l late) Reply() string          { return l.inbox }
+func (l late) Data() []byte           { return nil }
+func (l late) Headers() micro.Headers { return nil }
+
+func TestARequestThatComesAfterStopIsRefused(t *testing.T) {
+	called := make(chan string, 2)
+	st := startStage(t, serviceConfig(), Handlers{
+		Call: func(*Request) { called <- CallVerb },
+		Read: map[string]func(context.Context, *Request){"tools": func(context.Context, *Request) { called <- "tools" }},
+	})
+	nc := connect(t, must[Identity](t)(st.c.Host(LocalHost)), Target{Server: st.server})
+	inbox := nc.NewInbox()
+	replies := must[*nats.Subscription](t)(nc.SubscribeSync(inbox))
+	if err := nc.FlushWithContext(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	st.Stop()
+	for _, verb := range []string{CallVerb, "tools"} {
+		st.receive(verb, late{verb: verb, inbox: inbox})
+		msg := must[*nats.Msg](t)(replies.NextMsgWithContext(testContext(t)))
+		if code := msg.Header.Get(micro.ErrorHeader); code != "stopping" {
+			t.Errorf("%s: code %q", verb, code)
+		}
+	}
+	if len(called) != 0 {
+		t.Errorf("%s was handed over", <-called)
+	}
+}
+
 func TestAServiceOutlivesItsServer(t *testing.T) {
 	_, c := writeCredentials(t, LocalHost)
 	s := startServer(t, c)

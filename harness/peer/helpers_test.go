@@ -48,6 +48,15 @@ func (l *ledger) all() ([]report, <-chan struct{}) {
 	return slices.Clone(l.reports), l.changed
 }
 
+func (l *ledger) data() []domain.Data {
+	var data []domain.Data
+	reports, _ := l.all()
+	for _, r := range reports {
+		data = append(data, r.data)
+	}
+	return data
+}
+
 // of returns the reports of one type.
 func of[D domain.Data](l *ledger) []D {
 	var found []D

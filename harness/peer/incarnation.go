@@ -44,6 +44,8 @@ type incarnation struct {
 	ending  chan struct{} // closed when the process shall end
 	broken  chan string   // a side of the transport failed, perhaps because the process exited
 
+	deaf bool // a write failed; the lane's own
+
 	// Set by start, before the goroutines that use them.
 	child                 *child
 	stdin, stdout, stderr *os.File
@@ -265,13 +267,11 @@ func (c *incarnation) gone(within time.Duration) bool {
 	return false
 }
 
-// send writes one request, if anybody still waits for its answer.
+// send writes one request, if anybody still waits for its answer and there is somebody to write to. Else it is left as
+// it is: unwritten.
 func (c *incarnation) send(r *request) {
-	arguments, wanted := c.table.begin(r)
-	if !wanted {
-		return
-	}
-	if c.stdin == nil { // never started; its requests have been settled
+	arguments, wanted := c.table.wanted(r)
+	if !wanted || c.unwritable() {
 		return
 	}
 	frame, err := c.lane.m.stamper.request(r.send, arguments)
@@ -285,6 +285,9 @@ func (c *incarnation) send(r *request) {
 		c.table.refuse(r, domain.CodeBadRequest)
 		return
 	}
+	if c.unwritable() || !c.table.begin(r) {
+		return
+	}
 	if c.write(frame) == 0 {
 		c.table.unwritten(r)
 	}
@@ -293,12 +296,24 @@ func (c *incarnation) send(r *request) {
 // write writes a line and returns how much of it went into the pipe. It blocks for as long as the peer does not read, until
 // the incarnation ends. Only the lane calls it.
 func (c *incarnation) write(frame []byte) int {
-	if c.stdin == nil {
+	if c.unwritable() {
 		return 0
 	}
 	n, err := c.stdin.Write(frame)
 	if err != nil {
+		c.deaf = true
 		c.broke(causeWriteFailed)
 	}
 	return n
+}
+
+// unwritable reports whether the process was never started, hears nothing any more, or is being ended: its input is closed then. Only
+// the lane calls it.
+func (c *incarnation) unwritable() bool {
+	select {
+	case <-c.ending:
+		return true
+	default:
+		return c.stdin == nil || c.deaf
+	}
 }

@@ -21,7 +21,7 @@ import (
 // as a pin covers it.
 type PinSpec struct {
 	Name     string            // of the peer, for messages
-	Command  string            // as configured; it becomes argv[0]
+	Command  string            // as configured
 	Path     string            // as Find found it
 	Args     []string          // without argv[0]
 	EnvNames []string          // variables copied from our environment

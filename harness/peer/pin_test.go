@@ -214,12 +214,12 @@ func TestAScriptIsFollowedToItsInterpreters(t *testing.T) {
 // by the path it was started by.
 func TestAVirtualEnvironmentKeepsItsPath(t *testing.T) {
 	dir := t.TempDir()
-	real := putFile(t, filepath.Join(dir, "usr/python"), "#!/bin/sh\necho $0\n", 0o755)
+	python := putFile(t, filepath.Join(dir, "usr/python"), "#!/bin/sh\necho $0\n", 0o755)
 	link := filepath.Join(dir, "venv/bin/python")
 	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(real, link); err != nil {
+	if err := os.Symlink(python, link); err != nil {
 		t.Fatal(err)
 	}
 	found, err := Find("venv/bin/python", dir, "")
@@ -229,7 +229,7 @@ func TestAVirtualEnvironmentKeepsItsPath(t *testing.T) {
 	script := putFile(t, filepath.Join(dir, "server.py"), "", 0o644)
 	s := PinSpec{Command: "venv/bin/python", Path: found, Args: []string{script}, Dir: dir}
 	pin := mustPin(t, s)
-	out, err := (&exec.Cmd{Path: pin.Path, Args: append([]string{s.Command}, s.Args...), Dir: dir, Env: []string{}}).Output()
+	out, err := (&exec.Cmd{Path: pin.Path, Args: append([]string{s.Path}, s.Args...), Dir: dir, Env: []string{}}).Output()
 	if err != nil || string(bytes.TrimSpace(out)) != link {
 		t.Errorf("it sees itself as %s, %v", out, err)
 	}

@@ -60,15 +60,22 @@ func (t *table) add(s domain.Send, arguments []byte) *request {
 	return r
 }
 
-// begin marks r as about to be written and returns its arguments; false if nobody waits for it any more.
-func (t *table) begin(r *request) ([]byte, bool) {
+// wanted returns the arguments of r; false if nobody waits for it any more.
+func (t *table) wanted(r *request) ([]byte, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return r.arguments, !r.settled.Load()
+}
+
+// begin marks r as about to be written; false if nobody waits for it any more.
+func (t *table) begin(r *request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r.settled.Load() {
-		return nil, false
+		return false
 	}
 	r.began = true
-	return r.arguments, true
+	return true
 }
 
 // unwritten takes begin back: not a byte was written.

@@ -10,9 +10,9 @@ import (
 	"waybill/domain"
 )
 
-func testTable() (*table, *[]domain.Data) {
-	var got []domain.Data
-	return newTable(at1, func(d domain.Data) { got = append(got, d) }), &got
+func testTable() (*table, *ledger) {
+	l := newLedger()
+	return newTable(at1, func(d domain.Data) { l.report(d, nil, nil) }), l
 }
 
 func send(id int64, method string, deadline int64) domain.Send {
@@ -25,23 +25,23 @@ func TestADeadlineIsReportedOnceAndOnTime(t *testing.T) {
 		r := table.add(send(1, methodCall, 1000), []byte("{}"))
 		pass(999 * time.Millisecond)
 		synctest.Wait()
-		if len(*got) != 0 {
-			t.Fatalf("reported early: %v", *got)
+		if len(got.data()) != 0 {
+			t.Fatalf("reported early: %v", got.data())
 		}
 		pass(time.Millisecond)
 		synctest.Wait()
-		if want := []domain.Data{domain.DeadlinePassed{At: at1, RequestID: 1}}; !reflect.DeepEqual(*got, want) {
-			t.Errorf("reported %v", *got)
+		if want := []domain.Data{domain.DeadlinePassed{At: at1, RequestID: 1}}; !reflect.DeepEqual(got.data(), want) {
+			t.Errorf("reported %v", got.data())
 		}
-		if _, wanted := table.begin(r); wanted {
+		if table.begin(r) {
 			t.Error("a request whose deadline has passed is still to be written")
 		}
 		if table.take(1) != nil || table.stranger(1) != noiseLate {
 			t.Error("an answer after the deadline is not late")
 		}
 		table.fail()
-		if len(*got) != 1 {
-			t.Errorf("reported again: %v", *got)
+		if len(got.data()) != 1 {
+			t.Errorf("reported again: %v", got.data())
 		}
 	})
 }
@@ -58,8 +58,8 @@ func TestAnAnswerTakesTheDeadlineAway(t *testing.T) {
 		}
 		pass(time.Hour)
 		synctest.Wait()
-		if len(*got) != 0 {
-			t.Errorf("reported %v", *got)
+		if len(got.data()) != 0 {
+			t.Errorf("reported %v", got.data())
 		}
 	})
 }
@@ -109,16 +109,16 @@ func TestALostTransportFailsWhatWaitsInOrderOfIDs(t *testing.T) {
 		}
 		want := []domain.Data{lost(5, "no", domain.CodeRequestTooLarge), lost(4, "no", domain.CodeTransportLost),
 			lost(7, "maybe", domain.CodeTransportLost), lost(30, "no", domain.CodeTransportLost)}
-		if !reflect.DeepEqual(*got, want) {
-			t.Errorf("reported %v", *got)
+		if !reflect.DeepEqual(got.data(), want) {
+			t.Errorf("reported %v", got.data())
 		}
 		if table.add(send(40, methodCall, 10), nil) != nil {
 			t.Error("a request was taken after the loss")
 		}
 		pass(time.Hour)
 		synctest.Wait()
-		if len(*got) != len(want) {
-			t.Errorf("reported after the loss: %v", (*got)[len(want):])
+		if len(got.data()) != len(want) {
+			t.Errorf("reported after the loss: %v", got.data()[len(want):])
 		}
 	})
 }
@@ -145,8 +145,8 @@ func TestAWithdrawnRequestHasNoOutcome(t *testing.T) {
 		}
 		pass(time.Second)
 		synctest.Wait()
-		if len(*got) != 0 {
-			t.Errorf("reported %v", *got)
+		if len(got.data()) != 0 {
+			t.Errorf("reported %v", got.data())
 		}
 		if table.withdraw(9) != nil {
 			t.Error("an unknown request was withdrawn")
@@ -172,8 +172,8 @@ func TestSettledRequestsAreForgottenInTime(t *testing.T) {
 
 func TestNoiseIsFoldedIntoOneReportInFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []domain.Data
-		n := newNoise(at1, func(d domain.Data) { got = append(got, d) })
+		got := newLedger()
+		n := newNoise(at1, func(d domain.Data) { got.report(d, nil, nil) })
 		for range 1000 {
 			n.count(noiseNotJSON, 10)
 			n.count(noiseBlank, 0)
@@ -181,8 +181,8 @@ func TestNoiseIsFoldedIntoOneReportInFiveSeconds(t *testing.T) {
 		}
 		pass(3999 * time.Millisecond)
 		synctest.Wait()
-		if len(got) != 0 {
-			t.Fatalf("reported after less than five seconds: %v", got)
+		if len(got.data()) != 0 {
+			t.Fatalf("reported after less than five seconds: %v", got.data())
 		}
 		pass(time.Millisecond)
 		synctest.Wait()
@@ -196,8 +196,8 @@ func TestNoiseIsFoldedIntoOneReportInFiveSeconds(t *testing.T) {
 			domain.NoiseCounted{At: at1, Kinds: []domain.NoiseCount{{What: noiseBlank, Count: 1000}, {What: noiseNotJSON, Count: 1000, Bytes: 10_000}}},
 			domain.NoiseCounted{At: at1, Kinds: []domain.NoiseCount{{What: noiseBatch, Count: 1, Bytes: 7}}},
 		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("reported %v", got)
+		if !reflect.DeepEqual(got.data(), want) {
+			t.Errorf("reported %v", got.data())
 		}
 	})
 }

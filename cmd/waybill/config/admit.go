@@ -42,9 +42,14 @@ func (f *File) domainPeer(p *Peer, lock *Lock, lookup func(string) (string, bool
 	if pin, ok := lock.pin(p.Name); ok {
 		c.Pin = pin.Digest()
 	}
-	c.Refusal, c.RefusalReason = f.admit(p, lock, lookup)
+	spec, err := f.pinSpec(p, lookup)
+	if err != nil {
+		c.Refusal, c.RefusalReason = domain.CodeCommandMissing, err.Error()
+		return c
+	}
+	c.Refusal, c.RefusalReason = f.admit(spec, lock)
 	if c.Refusal == "" {
-		c.Warnings = f.warnings(p, lock, lookup)
+		c.Warnings = warnings(spec, lock)
 	}
 	return c
 }
@@ -60,15 +65,11 @@ func (l *Lock) pin(name string) (peer.Pin, bool) {
 
 // admit says whether a peer may start. What is missing is reported before the
 // pin, because no pin could be made of it.
-func (f *File) admit(p *Peer, lock *Lock, lookup func(string) (string, bool)) (domain.Code, string) {
-	spec, err := f.pinSpec(p, lookup)
-	if err != nil {
-		return domain.CodeCommandMissing, err.Error()
-	}
+func (f *File) admit(spec peer.PinSpec, lock *Lock) (domain.Code, string) {
 	if code, reason := spec.Admissible(); code != "" {
 		return code, reason
 	}
-	pin, ok := lock.pin(p.Name)
+	pin, ok := lock.pin(spec.Name)
 	if !ok {
 		return domain.CodeNotPinned, fmt.Sprintf("no pin in %s: look at what the peer runs, then run waybill pin -c %s",
 			LockName, f.Path)
@@ -76,17 +77,12 @@ func (f *File) admit(p *Peer, lock *Lock, lookup func(string) (string, bool)) (d
 	return pin.Check(spec)
 }
 
-func (f *File) warnings(p *Peer, lock *Lock, lookup func(string) (string, bool)) []string {
-	spec, err := f.pinSpec(p, lookup)
-	if err != nil {
-		return nil
-	}
+func warnings(spec peer.PinSpec, lock *Lock) []string {
 	if name := spec.Launcher(); name != "" {
 		return []string{fmt.Sprintf("unpinned code accepted: what %s runs is not covered by the pin", name)}
 	}
-	pin, _ := lock.pin(p.Name)
-	if spec.OnlyInterpreter(pin) {
-		return []string{fmt.Sprintf("only the interpreter %s is pinned: no argument names a file", p.Command)}
+	if pin, _ := lock.pin(spec.Name); spec.OnlyInterpreter(pin) {
+		return []string{fmt.Sprintf("only the interpreter %s is pinned: no argument names a file", spec.Command)}
 	}
 	return nil
 }
@@ -122,7 +118,12 @@ func (f *File) Pin(lookup func(string) (string, bool)) (Lock, []error) {
 	var failed []error
 	for i := range f.Peers {
 		p := &f.Peers[i]
-		pin, err := f.pinPeer(p, lookup)
+		spec, err := f.pinSpec(p, lookup)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("peer %s: %w", p.Name, err))
+			continue
+		}
+		pin, err := peer.MakePin(spec)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -132,48 +133,31 @@ func (f *File) Pin(lookup func(string) (string, bool)) (Lock, []error) {
 	return lock, failed
 }
 
-func (f *File) pinPeer(p *Peer, lookup func(string) (string, bool)) (peer.Pin, error) {
-	spec, err := f.pinSpec(p, lookup)
-	if err != nil {
-		return peer.Pin{}, fmt.Errorf("peer %s: %w", p.Name, err)
-	}
-	return peer.MakePin(spec)
-}
-
-// A Launch is what is needed to start one peer.
-type Launch struct {
-	Name  string
-	Path  string   // the program as found, links unresolved
-	Argv0 string   // the command as it was written
-	Args  []string // without argv[0]
-	Env   []string // the whole environment: secrets are in it
-	Dir   string   // absolute
-
-	// Verify checks the pin once more and is to be called right before the
-	// start. It returns "" and "", or why the peer must not start.
-	Verify func() (domain.Code, string)
-}
-
-// Specs returns a Launch for each peer whose program is found, sorted by name.
-// It refuses nothing by itself: Domain says who may start, and Verify says so
-// again.
-func (f *File) Specs(lock *Lock, lookup func(string) (string, bool)) []Launch {
-	var launches []Launch
+// Specs says, by name, how to start each peer whose program is found. It
+// refuses nothing by itself: Domain says who may start, and Verify says so again
+// right before each start. argv[0] is the path as found, links unresolved: an
+// interpreter finds its virtual environment by it, also where the peer has
+// another PATH or directory than the command was found by. Redact knows the
+// secrets of all peers.
+func (f *File) Specs(lock *Lock, lookup func(string) (string, bool)) map[string]peer.Spec {
+	redactor := NewRedactor(f.Secrets(lookup))
+	specs := make(map[string]peer.Spec)
 	for i := range f.Peers {
 		p := &f.Peers[i]
-		spec, err := f.pinSpec(p, lookup)
+		found, err := f.pinSpec(p, lookup)
 		if err != nil {
 			continue
 		}
-		launches = append(launches, Launch{
+		specs[p.Name] = peer.Spec{
 			Name:   p.Name,
-			Path:   spec.Path,
-			Argv0:  p.Command,
+			Path:   found.Path,
+			Argv0:  found.Path,
 			Args:   p.Args,
 			Env:    f.Env(p.Name, lookup),
 			Dir:    p.Cwd,
-			Verify: func() (domain.Code, string) { return f.admit(p, lock, lookup) },
-		})
+			Verify: func() (domain.Code, string) { return f.admit(found, lock) },
+			Redact: redactor.Redact,
+		}
 	}
-	return launches
+	return specs
 }

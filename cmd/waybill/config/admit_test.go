@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,14 +85,15 @@ func TestAPinnedPeerIsAdmittedUntilItsFilesChange(t *testing.T) {
 	if c.Peers[1].Refusal != "" || c.Peers[1].Pin != lock.Peers["good"].Digest() || c.Peers[1].CallTimeout != 1000 {
 		t.Fatalf("good: %+v", c.Peers[1])
 	}
-	launches := f.Specs(read, lookup)
-	i := slices.IndexFunc(launches, func(l Launch) bool { return l.Name == "good" })
-	good := launches[i]
+	good := f.Specs(read, lookup)["good"]
 	if code, reason := good.Verify(); code != "" {
 		t.Fatalf("verify: %s %s", code, reason)
 	}
-	if good.Path != filepath.Join(f.Dir, "bin/server") || good.Argv0 != "./bin/server" || good.Dir != f.Dir {
-		t.Errorf("launch: %+v", good)
+	if server := filepath.Join(f.Dir, "bin/server"); good.Path != server || good.Argv0 != server || good.Dir != f.Dir {
+		t.Errorf("spec: %+v", good)
+	}
+	if got := good.Redact([]byte("a 0123456789 b")); string(got) != "a [redacted] b" {
+		t.Errorf("redacted: %s", got)
 	}
 	put(t, filepath.Join(f.Dir, "rules.txt"), "two\n", 0o644)
 	if code, reason := good.Verify(); code != domain.CodePinMismatch || !strings.Contains(reason, "argument 1 has changed") {
@@ -116,6 +118,51 @@ func TestTheConfigForDecisionsHoldsNoArgumentsAndNoValues(t *testing.T) {
 	}
 	if c, err := domain.DecodeConfig(b); err != nil || len(c.Peers) != 3 {
 		t.Errorf("read back: %+v, %v", c, err)
+	}
+}
+
+// The python of a virtual environment is a link, and goes by argv[0]. A shell
+// shows it as $0.
+func TestAVirtualEnvironmentSeesThePathItWasFoundBy(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "venv/bin/python")
+	put(t, filepath.Join(dir, "elsewhere/x"), "", 0o644)
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/bin/sh", link); err != nil {
+		t.Fatal(err)
+	}
+	lookup := environment(map[string]string{"PATH": filepath.Dir(link)})
+	for _, command := range []string{"python", "./venv/bin/python", link} {
+		path := put(t, filepath.Join(dir, "waybill.yaml"), "peers:\n  a: {command: "+command+
+			", args: [-c, echo $0], cwd: elsewhere, unpinned_code: accepted}\n", 0o644)
+		f, err := LoadWith(path, lookup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock, failed := f.Pin(lookup)
+		s := f.Specs(&lock, lookup)["a"]
+		if code, reason := s.Verify(); code != "" {
+			t.Fatalf("%s: %s %s, %v", command, code, reason, failed)
+		}
+		out, err := (&exec.Cmd{Path: s.Path, Args: append([]string{s.Argv0}, s.Args...), Env: s.Env, Dir: s.Dir}).Output()
+		if err != nil || strings.TrimSpace(string(out)) != link {
+			t.Errorf("%s: sees %s, want %s (%v)", command, out, link, err)
+		}
+	}
+}
+
+func TestVerifyRefusesAProgramThatIsNotThePinnedOne(t *testing.T) {
+	f, lookup := project(t)
+	lock, _ := f.Pin(lookup)
+	good := f.Specs(&lock, lookup)["good"]
+	pin := lock.Peers["good"]
+	pin.Path = filepath.Join(f.Dir, "bin/other")
+	lock.Peers["good"] = pin
+	code, reason := good.Verify()
+	if code != domain.CodePinMismatch || !strings.Contains(reason, "pinned is "+pin.Path) {
+		t.Errorf("got %q %q", code, reason)
 	}
 }
 

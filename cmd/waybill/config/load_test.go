@@ -344,6 +344,18 @@ waybill.yaml:9: peers.Files.oauth: obtaining tokens is the work of another progr
 	}
 }
 
+func TestASlipOfTheKeyboardIsUnderstood(t *testing.T) {
+	known := []string{"command", "cwd", "call_timeout", "set"}
+	for name, want := range map[string]string{
+		"comand": "command", "commannd": "command", "commend": "command", "comamnd": "command", "Command": "command",
+		"callTimeout": "call_timeout", "call-timeout": "call_timeout", "timeout": "", "cmd": "", "ste": "", "": "",
+	} {
+		if got := nearest(name, known); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestAMissingFileSaysHowToMakeOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "waybill.yaml")
 	_, err := Load(path)

@@ -256,42 +256,25 @@ func (s *section) failItem(name string, i int, format string, args ...any) {
 	s.doc.fail(item.line, item.column, join(s.key, name)+"["+strconv.Itoa(i)+"]", format, args...)
 }
 
-// nearest finds the one known name that a misspelt name most likely means.
+// nearest finds the known name that a misspelt one most likely means.
 func nearest(name string, known []string) string {
-	best, found := 3, ""
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	for _, k := range known {
-		if d := distance(strings.ToLower(name), k); d < best && d*3 <= len(k) {
-			best, found = d, k
+		if len(k) > 3 && oneSlip(name, k) {
+			return k
 		}
 	}
-	return found
+	return ""
 }
 
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbours that lead from a to b.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
+// oneSlip is true where at most one letter is missing, added or another, or two
+// neighbours have changed places.
+func oneSlip(a, b string) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
 	}
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
+	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+)
+
+// scriptedPeer is an MCP server of ours that notes each line it receives
+// ("got") and each call it runs ("ran") in a file. Its modes are modern, legacy,
+// refusing (an unknown error to everything), silent and leaving (exits at the
+// first message it does not know).
+func scriptedPeer(args []string, in io.Reader, out io.Writer) int {
+	mode, file := args[0], args[1]
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 1
+	}
+	p := &peerScript{mode: mode, note: f, out: out}
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return 0
+		}
+		if !p.take(strings.TrimSuffix(line, "\n")) {
+			return 3
+		}
+	}
+}
+
+type peerScript struct {
+	mode string
+	note io.Writer
+	mu   sync.Mutex
+	out  io.Writer
+}
+
+type rpc struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"params"`
+}
+
+// take handles one line; false ends the process.
+func (p *peerScript) take(line string) bool {
+	fmt.Fprintf(p.note, "got %s\n", line)
+	var m rpc
+	if json.Unmarshal([]byte(line), &m) != nil || m.ID == nil {
+		return true
+	}
+	switch {
+	case p.mode == "silent":
+		return true
+	case p.mode == "refusing":
+		p.fail(m, -32601, "unknown")
+		return true
+	case m.Method == "server/discover" && p.mode == "leaving":
+		return false
+	case m.Method == "server/discover" && p.mode == "legacy":
+		p.fail(m, -32601, "unknown")
+		return true
+	}
+	return p.answer(m)
+}
+
+func (p *peerScript) answer(m rpc) bool {
+	switch m.Method {
+	case "server/discover":
+		p.say(m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":60000,"cacheScope":"public"}`)
+	case "initialize":
+		p.say(m, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}`)
+	case "tools/list":
+		p.say(m, p.list())
+	case "tools/call":
+		return p.call(m)
+	default:
+		p.fail(m, -32601, "unknown")
+	}
+	return true
+}
+
+func (p *peerScript) list() string {
+	var tools []string
+	for _, name := range []string{"echo", "fail", "rpc_error", "hang", "untyped", "ask", "big", "leave", "slow"} {
+		tools = append(tools, `{"name":"`+name+`","description":"A tool.","inputSchema":{"type":"object"}}`)
+	}
+	list := `"tools":[` + strings.Join(tools, ",") + `]`
+	if p.mode == "modern" {
+		return `{"resultType":"complete",` + list + `,"ttlMs":60000,"cacheScope":"public"}`
+	}
+	return `{` + list + `}`
+}
+
+// call runs a tool. The run is noted before anything is answered.
+func (p *peerScript) call(m rpc) bool {
+	fmt.Fprintf(p.note, "ran %s %s\n", m.Params.Name, m.Params.Arguments)
+	kind := `"resultType":"complete",`
+	if p.mode != "modern" {
+		kind = ""
+	}
+	switch m.Params.Name {
+	case "echo":
+		p.say(m, `{`+kind+`"content":[],"structuredContent":`+string(m.Params.Arguments)+`}`)
+	case "fail":
+		p.say(m, `{`+kind+`"content":[{"type":"text","text":"no"}],"isError":true}`)
+	case "rpc_error":
+		p.fail(m, -32603, "broken inside")
+	case "untyped":
+		p.say(m, `{"content":[]}`)
+	case "ask":
+		p.say(m, `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}},"requestState":"s"}`)
+	case "big":
+		p.say(m, `{`+kind+`"content":[{"type":"text","text":"`+strings.Repeat("x", 2<<20)+`"}]}`)
+	case "leave":
+		return false
+	}
+	return true
+}
+
+func (p *peerScript) say(m rpc, result string) {
+	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result))
+}
+
+func (p *peerScript) fail(m rpc, code int, text string) {
+	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, m.ID, code, text))
+}
+
+func (p *peerScript) write(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = io.WriteString(p.out, line+"\n")
+}
