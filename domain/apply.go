@@ -1,12 +1,16 @@
 package domain
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Apply folds one event into the state. It is total: an event that does not fit
 // changes nothing but the head. It is the same for the live service, a start
 // after a crash and a replay.
 func (s *State) Apply(e Event) {
 	s.Head = e.Seq
+	s.ids.expire(e.Time)
 	switch d := e.Data.(type) {
 	case ServiceStarted:
 		s.applyStarted()
@@ -17,7 +21,7 @@ func (s *State) Apply(e Event) {
 	case PeerExited:
 		s.applyExited(d)
 	case SpawnFailed:
-		if p := s.current(d.At); p != nil {
+		if p := s.current(d.At); p.starting() {
 			p.live = false
 		}
 	case CatalogListed:
@@ -57,8 +61,7 @@ func (s *State) applyDecision(e Event) {
 func (s *State) applyNaming(e Event) {
 	switch d := e.Data.(type) {
 	case CollisionDecided:
-		s.namespace.collisions[d.Name] = collisionRecord{seq: e.Seq, policy: d.Policy,
-			Collision: Collision{Name: d.Name, Candidates: d.Candidates, Winner: d.Winner}}
+		s.applyCollision(e.Seq, d)
 	case NameMoved:
 		s.namespace.movedAt[d.Name] = e.Time
 	case NamespaceMerged:
@@ -72,6 +75,15 @@ func (s *State) applyNaming(e Event) {
 			delete(s.byRequest, c.reqID)
 			delete(s.calls, d.CallKey())
 		}
+	}
+}
+
+func (s *State) applyCollision(seq int64, d CollisionDecided) {
+	ns := &s.namespace
+	ns.collisions[d.Name] = collisionRecord{seq: seq, policy: d.Policy,
+		Collision: Collision{Name: d.Name, Candidates: d.Candidates, Winner: d.Winner}}
+	if i, known := slices.BinarySearch(ns.contested, d.Name); !known {
+		ns.contested = slices.Insert(ns.contested, i, d.Name)
 	}
 }
 
@@ -96,10 +108,10 @@ func (s *State) applyConfig(e Event) {
 	if err != nil {
 		return
 	}
-	s.Config, s.ConfigSeq, s.names = c, e.Seq, nil
+	s.Config, s.ConfigSeq, s.names, s.Rejected = c, e.Seq, nil, nil
 	s.namespace.merged = false
 	for _, p := range s.peers { // order-free: each is marked alone
-		p.configured = false
+		p.configured, p.settled = false, false
 	}
 	for _, pc := range c.Peers {
 		p := s.peers[pc.Name]
@@ -122,6 +134,7 @@ func (s *State) applyConfig(e Event) {
 func (s *State) applyRefused(d PeerRefused) {
 	if p := s.Peer(d.Peer); p != nil {
 		p.settled, p.Code, p.Reason = true, d.Code, d.Reason
+		p.probe.closed = true
 	}
 }
 
@@ -129,7 +142,7 @@ func (s *State) applyLaunched(d PeerLaunched) {
 	if p := s.Peer(d.Peer); p != nil {
 		p.Incarnation, p.live = d.Incarnation, true
 		p.Era, p.Version, p.listed, p.fetch = EraUnknown, "", false, nil
-		p.probe = probe{method: d.First}
+		p.probe = probe{method: d.First, respawned: d.First == MethodInitialize}
 	}
 }
 
@@ -144,6 +157,8 @@ func (s *State) applyProbe(d ProbeIssued) {
 	if d.Method == MethodDiscover {
 		p.probe.discoverID = d.RequestID
 	}
+	// What is asked again was answered with a recognised modern error.
+	p.probe.legacyExcluded = p.probe.legacyExcluded || d.Method == MethodDiscover && d.Authority != AuthorityFirst
 	switch d.Authority {
 	case AuthorityVersion:
 		p.probe.refused = append(p.probe.refused, d.Version)

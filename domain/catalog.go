@@ -128,7 +128,10 @@ func buildCatalog(pages []page) (c Catalog, bad []BadTool, warnings []string) {
 	position := 0
 	c.CacheScope = ScopePublic
 	for i, p := range pages {
-		warnings = append(warnings, p.warnings...)
+		warnings = addNew(warnings, p.warnings...)
+		if p.scope != pages[0].scope {
+			warnings = addNew(warnings, "cache hint: the pages of tools/list disagree on cacheScope, taken as private")
+		}
 		if p.scope != ScopePublic {
 			c.CacheScope = ScopePrivate
 		}
@@ -151,6 +154,17 @@ func buildCatalog(pages []page) (c Catalog, bad []BadTool, warnings []string) {
 	}
 	c.Digest = catalogDigest(c.Tools)
 	return c, bad, warnings
+}
+
+// addNew appends what is not there yet: a warning is worth one line, however
+// many pages give cause for it.
+func addNew(list []string, more ...string) []string {
+	for _, s := range more {
+		if !contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 func parseTool(v jsontext.Value) (Tool, Code) {

@@ -44,6 +44,8 @@ func (s *State) admitCall(d CallReceived) (Code, string) {
 		return CodeDuplicateCall, "this host has used this call_id within 24 hours; choose another"
 	case len(s.calls) >= s.Config.Inflight:
 		return CodeOverloaded, fmt.Sprintf("%d calls are under way (limits.inflight); try again later", len(s.calls))
+	case s.Rejected != nil:
+		return s.Rejected.Code, s.Rejected.Reason
 	case s.namespace.generation == 0:
 		return CodeNotReady, "the peers are still being probed and listed; try again shortly"
 	}
@@ -83,6 +85,8 @@ func (p *Peer) closedFor(o Owner) (Code, string) {
 		return CodeEraUnknown, "the era of peer " + p.Name + " is not known: " + p.why()
 	case !p.listed || p.Catalog == nil:
 		return CodePeerUnavailable, "peer " + p.Name + " has not listed its tools yet: " + p.why()
+	case !p.Catalog.has(o.Local):
+		return CodeUnknownTool, "peer " + p.Name + " does not list this tool any more"
 	}
 	return "", ""
 }
@@ -123,11 +127,21 @@ func (s *State) decideFailed(d ExchangeFailed) []Data {
 		return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: d.Code, Ran: ran}}
 	}
 	p := s.current(d.At)
-	if p != nil && p.fetch != nil && p.fetch.id == d.RequestID {
+	switch {
+	case p == nil:
+		return nil
+	case p.fetch != nil && p.fetch.id == d.RequestID && d.Code == CodeTransportLost:
 		return []Data{CatalogRefused{At: p.at(), Code: CodeListLost, Reason: "the transport was lost while tools/list was under way"}}
+	case p.fetch != nil && p.fetch.id == d.RequestID:
+		return []Data{CatalogRefused{At: p.at(), Code: d.Code, Reason: "tools/list could not be written (" + string(d.Code) + ")"}}
+	case p.probing(d.RequestID) && d.Code != CodeTransportLost:
+		return refuse(p, d.Code, p.probe.method+" could not be written ("+string(d.Code)+"); the peer stays closed, see limits.frame and capabilities:", "")
 	}
-	return nil
+	return nil // a lost transport is followed by peer.exited, which decides
 }
+
+// probing reports whether the request is the probe that is waited for.
+func (p *Peer) probing(id int64) bool { return p.probe.id == id && id != 0 && !p.probe.closed }
 
 // decideDeadline ends what waited longer than it may.
 func (s *State) decideDeadline(d DeadlinePassed) []Data {
@@ -144,7 +158,7 @@ func (s *State) decideDeadline(d DeadlinePassed) []Data {
 	case p.fetch != nil && p.fetch.id == d.RequestID:
 		return []Data{CatalogRefused{At: p.at(), Code: CodeListTimeout,
 			Reason: fmt.Sprintf("tools/list was not answered within %d ms (probe_timeout)", p.Config.ProbeTimeout)}}
-	case p.probe.id == d.RequestID && !p.probe.closed:
+	case p.probing(d.RequestID):
 		return s.decideProbeDeadline(p)
 	}
 	return nil

@@ -11,7 +11,10 @@ var noCapabilities = jsontext.Value("{}")
 
 // decideConfig admits or refuses each configured peer. Refused peers do not
 // keep the others from going on.
-func (s *State) decideConfig() []Data {
+func (s *State) decideConfig(e Event) []Data {
+	if s.ConfigSeq != e.Seq {
+		return nil // it could not be read, and is not in force
+	}
 	var out []Data
 	for _, name := range s.names {
 		p := s.peers[name]
@@ -31,7 +34,7 @@ func (s *State) decideConfig() []Data {
 // decideSpawned sends the first message of a fresh process.
 func (s *State) decideSpawned(d PeerSpawned) []Data {
 	p := s.current(d.At)
-	if p == nil || p.probe.id != 0 || p.probe.closed {
+	if !p.starting() {
 		return nil
 	}
 	if p.probe.method == MethodInitialize {
@@ -39,6 +42,10 @@ func (s *State) decideSpawned(d PeerSpawned) []Data {
 	}
 	return []Data{s.issueDiscover(p, ModernVersions[0], noCapabilities, AuthorityFirst)}
 }
+
+// starting reports whether the peer's process was ordered and has not been
+// spoken to yet. A nil peer is not starting.
+func (p *Peer) starting() bool { return p != nil && p.live && p.probe.id == 0 && !p.probe.closed }
 
 func (s *State) issueDiscover(p *Peer, version string, capabilities jsontext.Value, authority string) ProbeIssued {
 	return ProbeIssued{At: p.at(), RequestID: s.nextRequest + 1, Method: MethodDiscover, Version: version,
@@ -54,7 +61,7 @@ func (s *State) issueInitialize(p *Peer) ProbeIssued {
 func (p *Peer) at() At { return At{Peer: p.Name, Incarnation: p.Incarnation} }
 
 func (s *State) decideSpawnFailed(d SpawnFailed) []Data {
-	if s.current(d.At) == nil {
+	if p := s.current(d.At); p == nil || p.live || p.probe.closed {
 		return nil
 	}
 	return []Data{PeerRefused{Peer: d.Peer, Code: d.Code, Reason: d.Reason}}
@@ -64,8 +71,11 @@ func (s *State) decideSpawnFailed(d SpawnFailed) []Data {
 // later ends were folded by Apply, and the calls they cost by exchange.failed.
 func (s *State) decideExited(d PeerExited) []Data {
 	p := s.current(d.At)
-	if p == nil || p.probe.closed || s.Stopped {
+	if p == nil || s.Stopped {
 		return nil
+	}
+	if p.probe.closed {
+		return p.unlisted()
 	}
 	how := exitWords(d)
 	switch {
@@ -75,11 +85,23 @@ func (s *State) decideExited(d PeerExited) []Data {
 		return refuse(p, CodeLegacyExit, "the process ended during initialize ("+how+"); the peer stays closed, see its stderr", "")
 	case p.probe.legacyExcluded:
 		return refuse(p, CodeModernEvidence, "the process ended after it had shown modern behaviour ("+how+"); no downgrade is made", "")
-	case p.Config.AllowLegacy:
+	case p.Config.mayInitialize():
 		return []Data{PeerLaunched{At: At{p.Name, p.Incarnation + 1}, First: MethodInitialize}}
 	}
 	return refuse(p, CodeAmbiguousExit, ambiguous("the process ended ("+how+")"), "")
 }
+
+// unlisted says that a peer whose process ended before its first list was
+// accepted or refused has none in this incarnation.
+func (p *Peer) unlisted() []Data {
+	if p.settled {
+		return nil
+	}
+	return []Data{CatalogRefused{At: p.at(), Code: CodeListLost, Reason: "the process ended while tools/list was under way"}}
+}
+
+// mayInitialize reports whether the operator's word allows one initialize.
+func (c PeerConfig) mayInitialize() bool { return c.AllowLegacy && len(c.LegacyRevisions) > 0 }
 
 func exitWords(d PeerExited) string {
 	if d.Signal != "" {
@@ -100,7 +122,10 @@ func ambiguous(signal string) string {
 // "stdio compatibility probe"). e carries the frame.
 func (s *State) decideProbeAnswered(e Event, d ProbeAnswered) []Data {
 	p := s.current(d.At)
-	if p == nil || p.probe.closed {
+	switch {
+	case p == nil:
+		return s.decideBeforeRespawn(e, d)
+	case p.probe.closed:
 		return nil
 	}
 	m, err := ParseMessage(e.Evidence)
@@ -117,6 +142,17 @@ func (s *State) decideProbeAnswered(e Event, d ProbeAnswered) []Data {
 		return s.decideLateDiscovered(p, e.Evidence, d.Frame.Digest)
 	}
 	return s.decideUncorrelated(p, m, e.Evidence, d.Frame.Digest)
+}
+
+// decideBeforeRespawn handles what the first process of a launch had still said
+// when it ended: modern evidence closes the process that was started in its
+// place for an initialize.
+func (s *State) decideBeforeRespawn(e Event, d ProbeAnswered) []Data {
+	p := s.Peer(d.Peer)
+	if p == nil || !p.probe.respawned || p.probe.closed || p.Incarnation != d.Incarnation+1 || !ModernEvidence(e.Evidence) {
+		return nil
+	}
+	return refuse(p, CodeModernEvidence, "the process that ended had shown modern behaviour; no downgrade is made", d.Frame.Digest)
 }
 
 // decideDiscovered handles the probe's own answer.
@@ -192,7 +228,9 @@ func (s *State) decideCapability(p *Peer, a Discovery, evidence string) []Data {
 	case p.probe.raised:
 		return refuse(p, CodeCapabilityMissing, "the server requires capabilities (-32021) again after they were declared; no downgrade is made", evidence)
 	}
-	return []Data{s.issueDiscover(p, p.probe.version, a.Required.Clone(), AuthorityCapability)}
+	required := a.Required.Clone()
+	_ = required.Compact() // of the peer's white space; it was parsed before
+	return []Data{s.issueDiscover(p, p.probe.version, required, AuthorityCapability)}
 }
 
 // uncovered returns the path of the first capability in required that allowed
@@ -222,7 +260,7 @@ func (s *State) decideAmbiguous(p *Peer, code Code, signal, evidence string) []D
 	if p.probe.legacyExcluded {
 		return refuse(p, CodeModernEvidence, "server/discover ended with "+signal+" after modern behaviour was seen; no downgrade is made", evidence)
 	}
-	if !p.Config.AllowLegacy {
+	if !p.Config.mayInitialize() {
 		return refuse(p, code, ambiguous(signal), evidence)
 	}
 	return []Data{s.issueInitialize(p)}
@@ -247,7 +285,7 @@ func (s *State) decideLateDiscovered(p *Peer, frame []byte, evidence string) []D
 		return p.selectModern(a, evidence)
 	}
 	if ModernEvidence(frame) {
-		return refuse(p, CodeModernEvidence, "a modern error came late, while initialize was under way; no downgrade is made", evidence)
+		return refuse(p, CodeModernEvidence, "modern behaviour came late, while initialize was under way; no downgrade is made", evidence)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func resultTypeWord(v jsontext.Value) string {
 func (f Facts) settle(era Era) (Status, Code, Ran) {
 	switch f.Kind {
 	case FactError:
-		if isModernCode(f.ErrorCode) {
+		if era == EraModern && isModernCode(f.ErrorCode) {
 			return StatusProtocolError, CodePeerError, RanNo
 		}
 		return StatusProtocolError, CodePeerError, RanMaybe

@@ -48,7 +48,9 @@ func ClassifyDiscover(frame []byte) Discovery {
 	case err != nil:
 		return Discovery{Signal: "not a JSON-RPC message"}
 	case !m.Is2():
-		return Discovery{Signal: `jsonrpc is not "2.0"`}
+		return Discovery{Signal: `jsonrpc that is not "2.0"`}
+	case m.Method != nil:
+		return Discovery{Signal: "a message that has a method"}
 	case m.Result != nil && m.Error != nil:
 		return Discovery{Signal: "both result and error"}
 	case m.Error != nil:
@@ -177,13 +179,17 @@ func ClassifyInitialize(frame []byte, revisions []string) Initialization {
 	case err != nil:
 		return Initialization{Code: CodeLegacyInvalid, Signal: "not a JSON-RPC message"}
 	case ModernEvidence(frame):
-		return Initialization{Code: CodeModernEvidence, Signal: "a modern answer to initialize"}
+		return Initialization{Code: CodeModernEvidence, Signal: "a modern error or a DiscoverResult"}
 	case !m.Is2():
-		return Initialization{Code: CodeLegacyInvalid, Signal: `jsonrpc is not "2.0"`}
+		return Initialization{Code: CodeLegacyInvalid, Signal: `jsonrpc that is not "2.0"`}
+	case m.Method != nil:
+		return Initialization{Code: CodeLegacyInvalid, Signal: "a message that has a method"}
 	case m.Result != nil && m.Error != nil:
 		return Initialization{Code: CodeLegacyInvalid, Signal: "both result and error"}
 	case m.Error != nil:
 		return initializeError(m.Error)
+	case m.Result == nil:
+		return Initialization{Code: CodeLegacyInvalid, Signal: "neither result nor error"}
 	}
 	return classifyInitializeResult(m.Result, revisions)
 }
@@ -204,8 +210,8 @@ func classifyInitializeResult(v jsontext.Value, revisions []string) Initializati
 	if !ok {
 		return Initialization{Code: CodeLegacyInvalid, Signal: "a result without protocolVersion"}
 	}
-	if !contains(revisions, revision) {
-		return Initialization{Code: CodeLegacyRevision, Signal: "revision " + shorten(revision)}
+	if !contains(revisions, revision) || !contains(LegacyRevisions, revision) {
+		return Initialization{Code: CodeLegacyRevision, Signal: "revision " + shorten(revision) + ", which legacy_revisions of this peer does not hold"}
 	}
 	if !isObject(m["capabilities"]) {
 		return Initialization{Code: CodeLegacyInvalid, Signal: "capabilities that are no object"}

@@ -141,6 +141,11 @@ func (s *State) Tools() (generation int64, digest string, tools []ToolEntry) {
 	return s.namespace.generation, s.namespace.digest, tools
 }
 
+func (c *Catalog) has(local string) bool {
+	_, ok := c.index[local]
+	return ok
+}
+
 func (c *Catalog) definition(local string) jsontext.Value {
 	if i, ok := c.index[local]; ok {
 		return c.Tools[i].Definition

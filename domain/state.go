@@ -59,7 +59,8 @@ type probe struct {
 	stamped        bool     // -32020 was answered once
 	capabilities   jsontext.Value
 	raised         bool // -32021 was answered once
-	legacyExcluded bool
+	legacyExcluded bool // modern behaviour was seen: no initialize, ever
+	respawned      bool // the second process of one launch, started for its initialize
 	closed         bool // decided, either way
 }
 
@@ -185,11 +186,15 @@ func (r *recentIDs) taken(key string) bool {
 	return ok
 }
 
-func (r *recentIDs) add(key string, now int64) {
+// expire forgets the ids whose time is over.
+func (r *recentIDs) expire(now int64) {
 	for len(r.queue) > 0 && now-r.seen[r.queue[0]] > idWindow {
 		delete(r.seen, r.queue[0])
 		r.queue = r.queue[1:]
 	}
+}
+
+func (r *recentIDs) add(key string, now int64) {
 	if !r.taken(key) {
 		r.seen[key] = now
 		r.queue = append(r.queue, key)

@@ -30,7 +30,7 @@ func (s *State) Decide(e Event) []Data {
 	case ServiceStopped:
 		return s.endCalls(StatusCancelled, CodeShuttingDown)
 	case ConfigLoaded:
-		return s.decideConfig()
+		return s.decideConfig(e)
 	case PeerSpawned:
 		return s.decideSpawned(d)
 	case SpawnFailed:

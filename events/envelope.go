@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,7 +18,16 @@ import (
 // tile entry and a NATS message.
 const MaxSize = 60 << 10
 
-const dataVersion = "1"
+const (
+	specVersion = "1.0"
+	dataVersion = "1"
+)
+
+// ErrUnknown is matched by the error of Open for an envelope that a newer
+// waybill may have written: its CloudEvents version, kind, data version or rules
+// are none that this program knows. What Open refuses otherwise was written by
+// no waybill.
+var ErrUnknown = errors.New("a newer waybill wrote it")
 
 // envelope is the CloudEvents 1.0 object. The attributes mono, cause, rules,
 // call and dataversion are extensions; integers of 64 bits travel as strings,
@@ -38,75 +48,117 @@ type envelope struct {
 }
 
 // Seal returns the envelope of an event of a log: the bytes that are stored.
-// The same event gives the same bytes. It fails if they would exceed MaxSize.
+// The same event gives the same bytes. It fails if they would exceed MaxSize,
+// if the kind is none of [Kinds], and if a decision has no cause or an
+// observation has one. Text that is not UTF-8 is no failure: each bad byte is
+// written as U+FFFD.
 func Seal(log string, e domain.Event) ([]byte, error) {
+	name := e.Data.Kind()
+	if err := kinds[name].fits(e); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", name, err)
+	}
 	data, err := json.Marshal(e.Data, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", e.Data.Kind(), err)
+		return nil, fmt.Errorf("encode %s: %w", name, err)
 	}
 	b := make([]byte, 0, len(data)+320)
-	b = append(b, `{"specversion":"1.0","id":"`...)
-	b = strconv.AppendInt(b, e.Seq, 10)
+	b = append(b, `{"specversion":"`+specVersion+`"`...)
+	b = number(b, "id", e.Seq)
 	b = attribute(b, "source", log)
-	b = attribute(b, "type", e.Data.Kind())
-	if p := e.Peer(); p != "" {
-		b = attribute(b, "subject", p)
-	}
-	b = append(b, `","time":"`...)
+	b = attribute(b, "type", name)
+	b = optional(b, "subject", e.Peer())
+	b = append(b, `,"time":"`...)
 	b = time.Unix(0, e.Time).UTC().AppendFormat(b, time.RFC3339Nano)
-	b = append(b, `","dataversion":"`+dataVersion+`","mono":"`...)
-	b = strconv.AppendInt(b, e.Mono, 10)
+	b = append(b, `","dataversion":"`+dataVersion+`"`...)
+	b = number(b, "mono", e.Mono)
 	if e.IsDecision() {
-		b = append(b, `","cause":"`...)
-		b = strconv.AppendInt(b, e.Cause, 10)
-		b = append(b, `","rules":"`...)
-		b = strconv.AppendInt(b, domain.RulesVersion, 10)
+		b = number(b, "cause", e.Cause)
+		b = number(b, "rules", domain.RulesVersion)
 	}
-	if c := e.Call(); c != "" {
-		b = attribute(b, "call", c)
-	}
-	b = append(append(append(b, `","data":`...), data...), '}')
+	b = optional(b, "call", e.Call())
+	b = append(append(append(b, `,"data":`...), data...), '}')
 	if len(b) > MaxSize {
-		return nil, fmt.Errorf("event %d (%s) has %d bytes, more than %d", e.Seq, e.Data.Kind(), len(b), MaxSize)
+		return nil, fmt.Errorf("event %d (%s) has %d bytes, more than %d", e.Seq, name, len(b), MaxSize)
 	}
 	return b, nil
 }
 
-// attribute closes the string before it and writes the next one, left open.
-// Values are names of ours, which need no escaping; the log id, the peer and the
-// call are all held to plain characters where they are made.
+// attribute appends a member whose value may hold any characters.
 func attribute(b []byte, name, value string) []byte {
-	b = append(b, `","`...)
-	b = append(b, name...)
-	b = append(b, `":"`...)
-	return append(b, value...)
+	b = append(append(append(b, `,"`...), name...), `":`...)
+	// The error says that value is not UTF-8; it is then written with U+FFFD.
+	b, _ = jsontext.AppendQuote(b, value)
+	return b
+}
+
+func optional(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return attribute(b, name, value)
+}
+
+func number(b []byte, name string, n int64) []byte {
+	b = append(append(append(b, `,"`...), name...), `":"`...)
+	return append(strconv.AppendInt(b, n, 10), '"')
 }
 
 // Open reads an envelope back. It returns the log id and the event without its
 // evidence. Bytes that Seal would not have written are refused, so that there
-// is one encoding of each event only.
+// is one encoding of each event only; if a newer Seal might have written them,
+// the error matches [ErrUnknown].
 func Open(b []byte) (log string, e domain.Event, err error) {
 	var v envelope
-	if err := json.Unmarshal(b, &v, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(b, &v); err != nil {
 		return "", e, fmt.Errorf("envelope: %w", err)
 	}
-	if e.Data, err = decodeData(v.Type, v.DataVersion, v.Data); err != nil {
-		return "", e, fmt.Errorf("envelope %s: %w", v.ID, err)
-	}
-	if err := v.numbers(&e); err != nil {
-		return "", e, fmt.Errorf("envelope %s: %w", v.ID, err)
+	if err := v.open(&e); err != nil {
+		return "", e, fmt.Errorf("envelope %.20q: %w", v.ID, err)
 	}
 	again, err := Seal(v.Source, e)
 	if err != nil {
-		return "", e, err
+		return "", e, fmt.Errorf("envelope %d: %w", e.Seq, err)
 	}
 	if !bytes.Equal(again, b) {
-		return "", e, fmt.Errorf("envelope %s: not in the one encoding of its event", v.ID)
+		return "", e, fmt.Errorf("envelope %d: not in the one encoding of its event", e.Seq)
 	}
 	return v.Source, e, nil
 }
 
-func (v envelope) numbers(e *domain.Event) error {
+func (v *envelope) open(e *domain.Event) (err error) {
+	if err := v.known(); err != nil {
+		return err
+	}
+	if e.Data, err = kinds[v.Type].decode(v.Data); err != nil {
+		return err
+	}
+	return v.numbers(e)
+}
+
+// known reports whether this program can read the envelope at all. There is one
+// version of everything so far; an upgrade of an old one is called here.
+func (v *envelope) known() error {
+	switch k := kinds[v.Type]; {
+	case v.SpecVersion == "" || v.Type == "" || v.DataVersion == "":
+		return errors.New("without specversion, type or dataversion")
+	case v.SpecVersion != specVersion:
+		return fmt.Errorf("CloudEvents %.20q: %w", v.SpecVersion, ErrUnknown)
+	case k == nil:
+		return fmt.Errorf("kind %.80q: %w", v.Type, ErrUnknown)
+	case v.DataVersion != dataVersion:
+		return fmt.Errorf("kind %q with data version %.20q: %w", v.Type, v.DataVersion, ErrUnknown)
+	case k.decision && newerRules(v.Rules):
+		return fmt.Errorf("decided by rules %.20s, and this program knows 1 to %d: %w", v.Rules, domain.RulesVersion, ErrUnknown)
+	}
+	return nil
+}
+
+func newerRules(s string) bool {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return err == nil && n > domain.RulesVersion && s == strconv.FormatInt(n, 10)
+}
+
+func (v *envelope) numbers(e *domain.Event) error {
 	t, err := time.Parse(time.RFC3339Nano, v.Time)
 	if err != nil {
 		return err

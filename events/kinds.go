@@ -1,6 +1,8 @@
 package events
 
 import (
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,82 +11,87 @@ import (
 	"waybill/domain"
 )
 
-// decoder reads the data of one kind.
-type decoder func(b []byte) (domain.Data, error)
+// kind is what the package knows of one kind of event.
+type kind struct {
+	decision bool
+	decode   func(b []byte) (domain.Data, error)
+}
 
-func of[T domain.Data]() (string, decoder) {
+var kinds = map[string]*kind{}
+
+func observation[T domain.Data]() { register[T](false) }
+func decision[T domain.Data]()    { register[T](true) }
+
+func register[T domain.Data](decision bool) {
 	var zero T
-	return zero.Kind(), func(b []byte) (domain.Data, error) {
+	kinds[zero.Kind()] = &kind{decision: decision, decode: func(b []byte) (domain.Data, error) {
 		var d T
 		if err := json.Unmarshal(b, &d, json.RejectUnknownMembers(true)); err != nil {
 			return nil, err
 		}
 		return d, nil
-	}
+	}}
 }
 
-var decoders = map[string]decoder{}
-
-func register(kind string, d decoder) { decoders[kind] = d }
-
 func init() {
-	register(of[domain.ServiceStarted]())
-	register(of[domain.ServiceStopped]())
-	register(of[domain.ConfigLoaded]())
-	register(of[domain.PeerSpawned]())
-	register(of[domain.SpawnFailed]())
-	register(of[domain.PeerExited]())
-	register(of[domain.ProbeAnswered]())
-	register(of[domain.CatalogListed]())
-	register(of[domain.CallReceived]())
-	register(of[domain.CallAnswered]())
-	register(of[domain.ExchangeFailed]())
-	register(of[domain.DeadlinePassed]())
-	register(of[domain.NoiseCounted]())
-	register(of[domain.IntakeShed]())
-	register(of[domain.PeerAdmitted]())
-	register(of[domain.PeerRefused]())
-	register(of[domain.PeerLaunched]())
-	register(of[domain.ProbeIssued]())
-	register(of[domain.LegacyExcluded]())
-	register(of[domain.EraDetermined]())
-	register(of[domain.EraRefused]())
-	register(of[domain.ListRequested]())
-	register(of[domain.CatalogAccepted]())
-	register(of[domain.CatalogRefused]())
-	register(of[domain.ToolRejected]())
-	register(of[domain.CollisionDecided]())
-	register(of[domain.NameMoved]())
-	register(of[domain.NamespaceMerged]())
-	register(of[domain.ConfigRejected]())
-	register(of[domain.CallRouted]())
-	register(of[domain.CallRefused]())
-	register(of[domain.CallAbandoned]())
-	register(of[domain.CallSettled]())
-	register(of[domain.AnswerDropped]())
+	observation[domain.ServiceStarted]()
+	observation[domain.ServiceStopped]()
+	observation[domain.ConfigLoaded]()
+	observation[domain.PeerSpawned]()
+	observation[domain.SpawnFailed]()
+	observation[domain.PeerExited]()
+	observation[domain.ProbeAnswered]()
+	observation[domain.CatalogListed]()
+	observation[domain.CallReceived]()
+	observation[domain.CallAnswered]()
+	observation[domain.ExchangeFailed]()
+	observation[domain.DeadlinePassed]()
+	observation[domain.NoiseCounted]()
+	observation[domain.IntakeShed]()
+	decision[domain.PeerAdmitted]()
+	decision[domain.PeerRefused]()
+	decision[domain.PeerLaunched]()
+	decision[domain.ProbeIssued]()
+	decision[domain.LegacyExcluded]()
+	decision[domain.EraDetermined]()
+	decision[domain.EraRefused]()
+	decision[domain.ListRequested]()
+	decision[domain.CatalogAccepted]()
+	decision[domain.CatalogRefused]()
+	decision[domain.ToolRejected]()
+	decision[domain.CollisionDecided]()
+	decision[domain.NameMoved]()
+	decision[domain.NamespaceMerged]()
+	decision[domain.ConfigRejected]()
+	decision[domain.CallRouted]()
+	decision[domain.CallRefused]()
+	decision[domain.CallAbandoned]()
+	decision[domain.CallSettled]()
+	decision[domain.AnswerDropped]()
+}
+
+// fits holds kind and cause together: a decision that passed for an observation
+// would be taken for granted by a replay.
+func (k *kind) fits(e domain.Event) error {
+	switch {
+	case k == nil:
+		return errors.New("no such kind is registered")
+	case k.decision && !e.IsDecision():
+		return errors.New("a decision without a cause")
+	case !k.decision && e.IsDecision():
+		return errors.New("an observation with a cause")
+	}
+	return nil
 }
 
 // Kinds lists every kind of event this version reads and writes, sorted.
 func Kinds() []string {
-	out := make([]string, 0, len(decoders))
-	for k := range decoders {
+	out := make([]string, 0, len(kinds))
+	for k := range kinds {
 		out = append(out, k)
 	}
 	slices.Sort(out)
 	return out
-}
-
-// decodeData reads the data of a kind at a version of its schema. There is one
-// version so far; an upgrade of an old one is registered here beside it.
-func decodeData(kind, version string, b []byte) (domain.Data, error) {
-	d := decoders[kind]
-	if d == nil {
-		return nil, fmt.Errorf("unknown kind %q: a newer waybill wrote it", kind)
-	}
-	if version != dataVersion {
-		return nil, fmt.Errorf("kind %q has data version %q; this program reads %s", kind, version, dataVersion)
-	}
-	return d(b)
 }
 
 // EvidenceOf returns the reference to the evidence that an event's data cites.
@@ -98,4 +105,15 @@ func EvidenceOf(d domain.Data) (domain.Ref, bool) {
 		return d.Frame, true
 	}
 	return domain.Ref{}, false
+}
+
+// DigestOf returns the digest that a reference writes in hex. It fails if that
+// is not 64 lower-case hex digits.
+func DigestOf(ref domain.Ref) (d [32]byte, err error) {
+	b, err := hex.DecodeString(ref.Digest)
+	if err != nil || len(b) != len(d) || hex.EncodeToString(b) != ref.Digest {
+		return d, fmt.Errorf("evidence is cited by %.80q, which is no digest", ref.Digest)
+	}
+	copy(d[:], b)
+	return d, nil
 }

@@ -3,6 +3,7 @@ package harness
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,17 +17,17 @@ import (
 // Reply is what a host gets for a call. Its JSON form, made by Encode, is a
 // contract.
 type Reply struct {
-	CallID string         `json:"call_id"`
-	Status domain.Status  `json:"status"`
-	Ran    domain.Ran     `json:"ran"`
-	Route  *Route         `json:"route"`
-	Seqs   []int64        `json:"seqs"` // of the call's events
-	Log    string         `json:"log"`
-	Reason string         `json:"reason,omitempty"`
-	Size   int64          `json:"size,omitzero"`  // of a result that does not fit, in bytes
-	Error  jsontext.Value `json:"error,omitzero"` // the peer's error object
-	Code   domain.Code    `json:"-"`
-	Result []byte         `json:"-"` // as the peer wrote it; nil for none
+	CallID string        `json:"-"` // as the host chose it, or as it was made; "" for none
+	Status domain.Status `json:"status"`
+	Ran    domain.Ran    `json:"ran"`
+	Route  *Route        `json:"route"`
+	Seqs   []int64       `json:"seqs"` // of the call's events
+	Log    string        `json:"log"`
+	Reason string        `json:"reason,omitempty"`
+	Size   int64         `json:"size,omitzero"` // of a result that does not fit, in bytes
+	Code   domain.Code   `json:"-"`
+	Result []byte        `json:"-"` // as the peer wrote it; nil for none
+	Error  []byte        `json:"-"` // the peer's error object, as it wrote it; nil for none
 }
 
 // Route says where a call went.
@@ -39,24 +40,34 @@ type Route struct {
 	Generation  int64      `json:"generation"`
 }
 
-// Encode returns the JSON form. The result's bytes stand in it untouched.
+// Encode returns the JSON form: every key is there, null where the value is not
+// known, but for reason, size and error, which stand only where there is one.
+// The peer's bytes stand in it untouched.
 func (r Reply) Encode() []byte {
-	head, err := json.Marshal(r)
+	head, err := json.Marshal(r, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		// Every field is ours or was parsed before; this cannot fail.
-		head = []byte(`{}`)
+		panic("a reply cannot be encoded: " + err.Error()) // its fields are strings and numbers
 	}
-	code, result := "null", r.Result
-	if r.Code != "" {
-		code = `"` + string(r.Code) + `"`
+	out := append(make([]byte, 0, len(head)+len(r.Result)+len(r.Error)+128), `{"call_id":`...)
+	out = append(appendWord(out, r.CallID), ',')
+	out = append(out, head[1:len(head)-1]...)
+	out = appendWord(append(out, `,"code":`...), string(r.Code))
+	if r.Error != nil {
+		out = append(append(out, `,"error":`...), r.Error...)
 	}
-	if result == nil {
-		result = []byte("null")
+	out = append(out, `,"result":`...)
+	if r.Result == nil {
+		return append(out, "null}"...)
 	}
-	out := append(make([]byte, 0, len(head)+len(result)+48), head[:len(head)-1]...)
-	out = append(append(out, `,"code":`...), code...)
-	out = append(append(out, `,"result":`...), result...)
-	return append(out, '}')
+	return append(append(out, r.Result...), '}')
+}
+
+// appendWord appends an id or a code, which need no escaping, or null for none.
+func appendWord(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, "null"...)
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // TooLarge returns the reply to send where this one does not fit a message: it
@@ -67,10 +78,14 @@ func (r Reply) TooLarge() Reply {
 	return r
 }
 
-// shed is the reply to a call that was turned away before anything was
-// recorded.
-func shed(code domain.Code, reason, log string) Reply {
-	return Reply{Status: domain.StatusRefused, Code: code, Ran: domain.RanNo, Reason: reason, Seqs: []int64{}, Log: log}
+// shedReply is the reply to a call that is turned away before anything is
+// recorded. An id that the host did not choose is nowhere, so none is named.
+func (l *Loop) shedReply(in input, code domain.Code) Reply {
+	r := Reply{Status: domain.StatusRefused, Code: code, Ran: domain.RanNo, Reason: shedReason(code), Seqs: []int64{}, Log: l.cfg.Log.ID()}
+	if d, ok := in.data.(domain.CallReceived); ok && !strings.HasPrefix(d.ID, domain.GeneratedPrefix) {
+		r.CallID = d.ID
+	}
+	return r
 }
 
 // underway is what the harness holds of a call until it has ended: the bytes
@@ -82,11 +97,15 @@ type underway struct {
 	doc       Reply
 }
 
-// Submit hands over a call of a host. It never blocks. reply is called exactly
-// once: from the goroutine that makes replies, or from this one if the call is
-// turned away. Safe for concurrent use.
+// Submit hands over a call of a host. It never blocks. reply, which may not be
+// nil, is called exactly once: from the goroutine that makes replies, or from
+// this one if the call is turned away. The bytes of request are kept until then
+// and must not be changed. Safe for concurrent use.
 func (l *Loop) Submit(host string, request []byte, reply func(Reply)) {
 	r, problem := domain.ParseCall(request)
+	if string(l.cfg.Redact([]byte(r.CallID))) != r.CallID {
+		r.CallID, problem = "", "call_id holds a secret of the configuration"
+	}
 	id := r.CallID
 	if id == "" {
 		id = domain.GeneratedPrefix + nuid.Next()
@@ -97,7 +116,7 @@ func (l *Loop) Submit(host string, request []byte, reply func(Reply)) {
 		Arguments: l.cfg.Digest(r.Arguments), Problem: problem}}
 	if code := l.inbox.offer(in); code != "" {
 		l.countShed(code)
-		reply(shed(code, shedReason(code), l.cfg.Log.ID()))
+		reply(l.shedReply(in, code))
 	}
 }
 
@@ -115,17 +134,27 @@ func shedReason(code domain.Code) string {
 // call under an id that is taken gets one of ours, so that the story of the call
 // it collides with stays one story.
 func (l *Loop) admit(in *input) {
-	switch d := in.data.(type) {
-	case domain.CallReceived:
-		u := &underway{arguments: in.arguments, reply: in.reply, doc: Reply{CallID: d.ID, Seqs: []int64{}}}
-		if l.calls[d.CallKey()] != nil || l.state.CallTaken(d.CallKey()) {
-			d.DuplicateOf, d.ID = d.ID, domain.GeneratedPrefix+nuid.Next()
-			in.data = d
-		}
-		l.calls[d.CallKey()] = u
-	case domain.CallAnswered:
-		if u := l.calls[d.CallKey()]; u != nil {
-			u.result = in.payload
+	d, ok := in.data.(domain.CallReceived)
+	if !ok {
+		return
+	}
+	u := &underway{arguments: in.arguments, reply: in.reply, doc: Reply{CallID: d.ID, Seqs: []int64{}}}
+	if l.calls[d.CallKey()] != nil || l.state.CallTaken(d.CallKey()) {
+		d.DuplicateOf, d.ID = d.ID, domain.GeneratedPrefix+nuid.Next()
+		in.data = d
+	}
+	l.calls[d.CallKey()] = u
+}
+
+// keepResult keeps the bytes of the answer that ended a call. One that changed
+// nothing, because it came late or twice, leaves no bytes in the reply.
+func (l *Loop) keepResult(in input, steps []domain.Event) {
+	if in.payload == nil {
+		return
+	}
+	for _, e := range steps {
+		if d, ok := e.Data.(domain.CallSettled); ok && l.calls[d.CallKey()] != nil {
+			l.calls[d.CallKey()].result = in.payload
 		}
 	}
 }
@@ -190,13 +219,23 @@ func (l *Loop) countShed(code domain.Code) {
 }
 
 func (l *Loop) flushShed() {
-	l.shed.mu.Lock()
-	counts := l.shed.counts
-	l.shed.counts, l.shed.timer = nil, nil
-	l.shed.mu.Unlock()
-	for _, code := range slices.Sorted(maps.Keys(counts)) {
-		l.Report(domain.IntakeShed{Count: counts[code], Code: code}, nil, nil)
+	for _, d := range l.shed.take() {
+		l.Report(d, nil, nil)
 	}
+}
+
+// take returns what was counted since the last time, a code each.
+func (s *shedder) take() (out []domain.IntakeShed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	for _, code := range slices.Sorted(maps.Keys(s.counts)) {
+		out = append(out, domain.IntakeShed{Count: s.counts[code], Code: code})
+	}
+	s.counts, s.timer = nil, nil
+	return out
 }
 
 func (s *shedder) close() {

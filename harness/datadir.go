@@ -104,14 +104,13 @@ func (d DataDir) Init(node string) (id string, made []string, err error) {
 // checkPartial refuses a directory that lost its log but kept its keys: a new
 // log under the same id would be a second history.
 func (d DataDir) checkPartial() error {
-	_, keyErr := os.Stat(d.file("keys", "log.pub"))
-	_, partialErr := os.Stat(d.file("init.partial"))
+	keys := !missing(d.file("keys", "log.key")) || !missing(d.file("keys", "log.pub"))
 	switch err := d.Exists(); {
 	case err == nil:
 		return nil
 	case !errors.Is(err, ErrNoLog):
 		return err
-	case keyErr == nil && partialErr != nil:
+	case keys && missing(d.file("init.partial")):
 		return fmt.Errorf("%s has the keys of a log but no log.db: put the log back from a backup, or move keys away to begin a new log", string(d))
 	}
 	return writeFile(d.file("init.partial"), []byte("waybill init has not finished\n"), 0o600)
@@ -135,6 +134,9 @@ func (d DataDir) makeKeys(node string) (made []string, err error) {
 	if missing(private) || missing(public) {
 		return made, fmt.Errorf("%s: a key of the log is missing and cannot be made again: put it back from a backup", d.file("keys"))
 	}
+	if err := d.checkPair(); err != nil {
+		return made, err
+	}
 	if payload := d.file("keys", "payload.key"); missing(payload) {
 		key := make([]byte, 32)
 		if _, err := rand.Read(key); err != nil {
@@ -146,6 +148,32 @@ func (d DataDir) makeKeys(node string) (made []string, err error) {
 		made = append(made, payload)
 	}
 	return made, nil
+}
+
+// checkPair refuses two halves of different keys: heads signed with the one
+// could never be verified with the other.
+func (d DataDir) checkPair() error {
+	private, err := os.ReadFile(d.file("keys", "log.key"))
+	if err != nil {
+		return fmt.Errorf("read the private key of the log: %w", err)
+	}
+	public, err := d.PublicKey()
+	if err != nil {
+		return err
+	}
+	signer, err := note.NewSigner(strings.TrimSpace(string(private)))
+	if err != nil {
+		// The error of the parser is not wrapped: nothing of a private key may be printed.
+		return fmt.Errorf("%s is no private key: put it back from a backup", d.file("keys", "log.key"))
+	}
+	verifier, err := note.NewVerifier(public)
+	if err != nil {
+		return fmt.Errorf("%s is no public key: put it back from a backup", d.file("keys", "log.pub"))
+	}
+	if signer.Name() != verifier.Name() || signer.KeyHash() != verifier.KeyHash() {
+		return fmt.Errorf("%s: log.key and log.pub are not of one key: put the right ones back from a backup", d.file("keys"))
+	}
+	return nil
 }
 
 func missing(path string) bool {
@@ -203,7 +231,11 @@ func (d DataDir) Digester() (func([]byte) domain.Payload, error) {
 // writeFile makes a file durable under its name, all of it or nothing.
 func writeFile(path string, b []byte, mode fs.FileMode) error {
 	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	// What a crash left under this name may have another mode.
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}
@@ -237,7 +269,11 @@ type LockedError struct {
 
 // Error says who holds it and what to do.
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s is held by another process (pid %d); it does not answer: stop it, or wait for it to end", e.Dir, e.PID)
+	who := "another process"
+	if e.PID > 0 {
+		who = fmt.Sprintf("another process (pid %d)", e.PID)
+	}
+	return fmt.Sprintf("%s is held by %s; it does not answer: stop it, or wait for it to end", e.Dir, who)
 }
 
 // Lock is the right to write in a data directory. It ends with the process.
@@ -246,7 +282,9 @@ type Lock struct{ f *os.File }
 // lockPatience is how long Lock tries: longer than Running looks at the lock.
 const lockPatience = 300 * time.Millisecond
 
-// Lock takes the directory for this process, or gives a *LockedError.
+// Lock takes the directory for this process, or gives a *LockedError. It takes
+// away the mark of an Init that made the log and crashed before it could: a mark
+// that outlived the log would make the next Init begin a second history.
 func (d DataDir) Lock() (*Lock, error) {
 	f, err := os.OpenFile(d.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -254,22 +292,39 @@ func (d DataDir) Lock() (*Lock, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(lockPatience)
-	for unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		if time.Now().After(deadline) {
-			held := &LockedError{Dir: string(d), PID: pidIn(f)}
-			_ = f.Close()
-			return nil, held
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	// The pid is for people only; the lock itself is what counts.
-	_, err = f.WriteAt(fmt.Appendf(nil, "%-10d\n", os.Getpid()), 0)
-	if err != nil {
+	if err := d.seize(f); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return &Lock{f}, nil
+}
+
+func (d DataDir) seize(f *os.File) error {
+	deadline := time.Now().Add(lockPatience)
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("lock %s: %w", d.file("lock"), err)
+		}
+		if time.Now().After(deadline) {
+			return &LockedError{Dir: string(d), PID: pidIn(f)}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	// The pid is for people only; the lock itself is what counts.
+	if _, err := f.WriteAt(fmt.Appendf(nil, "%-10d\n", os.Getpid()), 0); err != nil {
+		return err
+	}
+	if d.Exists() != nil {
+		return nil
+	}
+	if err := os.Remove(d.file("init.partial")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func pidIn(f *os.File) (pid int) {
@@ -292,10 +347,14 @@ func (d DataDir) held() (pid int, yes bool, err error) {
 		return 0, false, err
 	}
 	defer f.Close()
-	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
+	case err == nil:
 		return 0, false, nil
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return pidIn(f), true, nil
+	default:
+		return 0, false, fmt.Errorf("look at %s: %w", d.file("lock"), err)
 	}
-	return pidIn(f), true, nil
 }
 
 // Run is the content of run.json: where the running service is.

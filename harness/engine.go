@@ -187,7 +187,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 		if n == 0 {
 			return nil
 		}
-		if err := e.Feed.Wait(ctx, head); err != nil {
+		if err := e.Feed.wait(ctx, head, e.loopDone); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,11 @@ func (f *Feed) Head() int64 {
 }
 
 // Wait returns when there is an event after the given one, or ctx ends.
-func (f *Feed) Wait(ctx context.Context, after int64) error {
+func (f *Feed) Wait(ctx context.Context, after int64) error { return f.wait(ctx, after, nil) }
+
+// wait is Wait that also returns, with errStopping, when done is closed and no
+// event came.
+func (f *Feed) wait(ctx context.Context, after int64, done <-chan struct{}) error {
 	for {
 		f.mu.Lock()
 		head, changed := f.head, f.changed
@@ -46,6 +50,8 @@ func (f *Feed) Wait(ctx context.Context, after int64) error {
 		}
 		select {
 		case <-changed:
+		case <-done:
+			return errStopping
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"waybill/domain"
@@ -124,27 +125,38 @@ func (l *Loop) Report(data domain.Data, evidence, payload []byte) {
 // refused once, and the names are merged or the configuration is rejected.
 func (l *Loop) Settled() <-chan struct{} { return l.settled }
 
-// Ask runs f on the state between two batches and returns when it has run. f
-// must be quick and may keep nothing of the state. It fails when ctx ends or the
-// loop has ended.
+var errStopping = errors.New("the service is stopping")
+
+// Ask runs f on the state between two batches, when everything in it is
+// durable, and returns when it has run. f must be quick and may keep nothing of
+// the state. It fails when ctx ends or the loop has ended; f has not run then,
+// and never will.
 func (l *Loop) Ask(ctx context.Context, f func(*domain.State)) error {
+	var claimed atomic.Bool // by the loop or by the end of ctx, whichever comes first
 	done := make(chan struct{})
-	if !l.inbox.put(input{ask: func(s *domain.State) { f(s); close(done) }}) {
-		return errors.New("the service is stopping")
+	ask := func(s *domain.State) {
+		if claimed.CompareAndSwap(false, true) {
+			f(s)
+			close(done)
+		}
+	}
+	if !l.inbox.put(input{ask: ask}) {
+		return errStopping
 	}
 	select {
 	case <-done:
 		return nil
 	case <-l.inbox.ended:
-		select {
-		case <-done:
-			return nil
-		default:
-			return errors.New("the service is stopping")
-		}
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	if !claimed.CompareAndSwap(false, true) {
+		<-done
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return errStopping
 }
 
 // Run takes what the inbox holds until a service.stopped has been recorded, the
@@ -168,53 +180,84 @@ func (l *Loop) Run() error {
 	}
 }
 
-// end closes the door and tells every waiting host that the call's end is not
-// known here. The next start settles it.
+// end closes the door and answers every waiting host. A call of which nothing is
+// known to be recorded was sent nowhere; of any other the end is not known here,
+// and the next start settles it in these words.
 func (l *Loop) end() {
 	l.shed.close()
 	for _, in := range l.inbox.close() {
 		l.turnAway(in)
 	}
-	for _, u := range l.calls {
-		if u.reply != nil {
-			u.doc.Status, u.doc.Code, u.doc.Ran = domain.StatusLost, domain.CodeLogUnavailable, domain.RanMaybe
-			u.doc.Reason, u.doc.Log = "the service ended before the outcome was recorded", l.cfg.Log.ID()
-			l.replies.put(func() { u.reply(u.doc) })
+	for _, u := range l.calls { // in no order: each has its own host
+		if u.reply == nil {
+			continue
 		}
+		u.doc.Status, u.doc.Code, u.doc.Ran = domain.StatusLost, domain.CodeServiceRestarted, domain.RanMaybe
+		u.doc.Reason, u.doc.Log = "the service ended before the outcome was recorded", l.cfg.Log.ID()
+		if len(u.doc.Seqs) == 0 {
+			u.doc.Status, u.doc.Code, u.doc.Ran = domain.StatusRefused, domain.CodeLogUnavailable, domain.RanNo
+			u.doc.Reason = "the log could not be written, and nothing is sent that is not recorded first"
+		}
+		l.replies.put(func() { u.reply(u.doc) })
 	}
 }
 
 // turn decides for each input in order, appends the whole batch in one
-// transaction and then releases its effects.
+// transaction, releases its effects and then answers what was asked meanwhile.
 func (l *Loop) turn(batch []input) error {
 	var facts []domain.Event
-	var entries []store.Entry
 	after := l.state.Head
+	for _, in := range batch {
+		if in.ask == nil {
+			facts = append(facts, l.decide(in)...)
+		}
+	}
+	if len(facts) > 0 {
+		if err := l.record(after, facts); err != nil {
+			return err
+		}
+		l.release(facts)
+		l.noteSettled()
+	}
 	for _, in := range batch {
 		if in.ask != nil {
 			in.ask(l.state)
-			continue
 		}
-		if l.stopped {
-			l.turnAway(in)
-			continue
-		}
-		if _, ok := in.data.(domain.ServiceStopped); ok {
-			l.stopped = true
-		}
-		l.admit(&in)
-		steps := l.state.Step(domain.Event{Time: l.cfg.Clock.Wall(), Mono: l.cfg.Clock.Mono(), Data: in.data, Evidence: in.evidence})
-		for _, e := range steps {
-			entry, err := seal(l.cfg.Log.ID(), e)
-			if err != nil {
-				return err
-			}
-			entries = append(entries, entry)
-		}
-		facts = append(facts, steps...)
 	}
-	if len(entries) == 0 {
+	return nil
+}
+
+// decide returns an observation with the decisions that follow from it.
+func (l *Loop) decide(in input) (facts []domain.Event) {
+	if l.stopped {
+		l.turnAway(in)
 		return nil
+	}
+	if _, ok := in.data.(domain.ServiceStopped); ok {
+		l.stopped = true
+		for _, d := range l.shed.take() {
+			facts = append(facts, l.step(input{data: d})...)
+		}
+	}
+	l.admit(&in)
+	steps := l.step(in)
+	l.keepResult(in, steps)
+	return append(facts, steps...)
+}
+
+func (l *Loop) step(in input) []domain.Event {
+	return l.state.Step(domain.Event{Time: l.cfg.Clock.Wall(), Mono: l.cfg.Clock.Mono(), Data: in.data, Evidence: in.evidence})
+}
+
+// record makes the events of a batch durable.
+func (l *Loop) record(after int64, facts []domain.Event) error {
+	entries := make([]store.Entry, 0, len(facts))
+	for _, e := range facts {
+		entry, err := seal(l.cfg.Log.ID(), e)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, entry)
 	}
 	if err := l.commit(after, entries); err != nil {
 		return err
@@ -222,14 +265,12 @@ func (l *Loop) turn(batch []input) error {
 	if l.cfg.OnCommit != nil {
 		l.cfg.OnCommit(l.state.Head)
 	}
-	l.release(facts)
-	l.noteSettled()
 	return nil
 }
 
 func (l *Loop) turnAway(in input) {
 	if in.reply != nil {
-		in.reply(shed(domain.CodeShuttingDown, "the service is stopping", l.cfg.Log.ID()))
+		l.replies.put(func() { in.reply(l.shedReply(in, domain.CodeShuttingDown)) })
 	}
 }
 
@@ -266,28 +307,40 @@ func seal(log string, e domain.Event) (store.Entry, error) {
 // none of it; either way the next start folds what is there.
 func (l *Loop) commit(after int64, entries []store.Entry) error {
 	deadline := time.Now().Add(l.cfg.Patience)
+	doubt := false
+	var last error
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		_, err := l.cfg.Log.Append(context.Background(), after, entries)
-		if err == nil {
+		done, err := l.attempt(after, entries, &doubt)
+		if done {
 			l.inbox.open(true)
 			return nil
 		}
-		l.inbox.open(false)
-		l.cfg.Logger.Error("the log did not take an append; no effect was released", "after", after, "events", len(entries), "err", err)
-		switch done, readErr := l.arrived(after, entries); {
-		case readErr != nil && !errors.Is(readErr, errLogMoved):
-			err = errors.Join(err, readErr)
-		case readErr != nil:
-			return readErr
-		case done:
-			l.inbox.open(true)
-			return nil
+		if errors.Is(err, errLogMoved) {
+			return err
+		}
+		if err != nil {
+			last = err
 		}
 		if time.Now().Add(pause).After(deadline) {
-			return fmt.Errorf("append to the log: %w", err)
+			return fmt.Errorf("append to the log: %w", last)
 		}
 		time.Sleep(pause)
 	}
+}
+
+// attempt appends the entries once, and finds out what became of an append that
+// failed. While that cannot be found out, doubt is set and nothing is appended.
+func (l *Loop) attempt(after int64, entries []store.Entry, doubt *bool) (done bool, err error) {
+	if !*doubt {
+		if _, err = l.cfg.Log.Append(context.Background(), after, entries); err == nil {
+			return true, nil
+		}
+		l.inbox.open(false)
+		l.cfg.Logger.Error("the log did not take an append; no effect was released", "after", after, "events", len(entries), "err", err)
+	}
+	done, readErr := l.arrived(after, entries)
+	*doubt = readErr != nil
+	return done, errors.Join(err, readErr)
 }
 
 var errLogMoved = errors.New("the log holds other events than were sent; something else writes to it: stop it, run waybill-audit verify")

@@ -22,6 +22,7 @@ type Views struct {
 	log    string
 	state  *domain.State
 	stored int64 // position in the file
+	broken error // of the Apply that failed: the fold is ahead of the rows
 	seen   atomic.Int64
 }
 
@@ -58,8 +59,9 @@ func open(ctx context.Context, path, log string) (*Views, error) {
 	if err := migrations.Apply(ctx, path, migrations.Views); err != nil {
 		return nil, fmt.Errorf("views %s: %w", path, err)
 	}
-	// The views may be lost, so a commit need not wait for the disk.
-	db, err := sql.Open("sqlite3", migrations.DSN(path, "_journal_mode=WAL", "_synchronous=OFF", "_busy_timeout=5000"))
+	// The last commits may be lost, so a commit need not wait for the disk; the
+	// file may not be damaged, so a checkpoint must (NORMAL, not OFF).
+	db, err := sql.Open("sqlite3", migrations.DSN(path, "_journal_mode=WAL", "_synchronous=NORMAL", "_busy_timeout=5000"))
 	if err != nil {
 		return nil, err
 	}
@@ -96,17 +98,32 @@ func (v *Views) Position() int64 { return v.seen.Load() }
 func (v *Views) Close() error { return v.db.Close() }
 
 // Apply folds events into the views: the rows and the position in one
-// transaction. A crash leaves the rows of whole batches only.
+// transaction. ctx is looked at before and never cancels it half way. A crash
+// leaves the rows of whole batches only. After an error Apply goes on failing,
+// until the views are opened again.
 func (v *Views) Apply(ctx context.Context, facts []domain.Event) error {
 	if len(facts) == 0 {
 		return nil
 	}
+	if v.broken != nil {
+		return v.broken
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if v.broken = v.apply(context.WithoutCancel(ctx), facts); v.broken != nil {
+		return v.broken
+	}
+	v.seen.Store(facts[len(facts)-1].Seq)
+	return nil
+}
+
+func (v *Views) apply(ctx context.Context, facts []domain.Event) error {
 	last := facts[len(facts)-1].Seq
 	if last <= v.stored {
 		for _, e := range facts {
 			v.state.Apply(e)
 		}
-		v.seen.Store(last)
 		return nil
 	}
 	tx, err := v.db.BeginTx(ctx, nil)
@@ -120,7 +137,6 @@ func (v *Views) Apply(ctx context.Context, facts []domain.Event) error {
 		return fmt.Errorf("views: %w", err)
 	}
 	v.stored = last
-	v.seen.Store(last)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"waybill/domain"
 	"waybill/events"
@@ -14,10 +15,11 @@ import (
 // Replayed is what Replay found of a whole log.
 type Replayed struct {
 	Log       string
-	Size      int64
-	Decisions int64 // recorded
-	Agreed    int64 // decided again with the same bytes
-	State     *domain.State
+	Size      int64         // events that were replayed, all of the log where there is no error
+	Root      [32]byte      // RFC 6962, over the exact bytes of those events
+	Decisions int64         // recorded
+	Agreed    int64         // decided again with the same bytes
+	State     *domain.State // after the last event; nil where there is an error
 }
 
 // Divergence kinds.
@@ -52,21 +54,30 @@ func orNone(v jsontext.Value) string {
 // Replay folds the log and decides again at every observation. It returns a
 // *DivergedError at the first decision that does not follow, an *AlteredError
 // where evidence is not what was cited, and an *UndecidableError for an event
-// this program cannot read. It does not check hashes of events: that is
-// Verify's.
+// this program cannot read; what it had found until then comes with either. It
+// does not compare events with stored hashes, roots and tiles: that is Verify's.
+//
+// Where a decision is taken out or added among others that follow from the same
+// observation, the ones behind it are each other than the one due: the first
+// such is Different. Missing and Extra are said where the count is wrong.
 func Replay(ctx context.Context, src Source) (Replayed, error) {
 	r := &replayer{ctx: ctx, src: src, state: domain.NewState()}
-	if err := each(ctx, src, r.event); err != nil {
-		return r.out, err
+	err := each(ctx, src, r.event)
+	if err == nil {
+		err = r.missing(r.tree.size + 1)
 	}
-	r.out.Log, r.out.State = src.ID(), r.state
-	return r.out, r.missing(r.out.Size + 1)
+	r.out.Log, r.out.Size, r.out.Root = src.ID(), r.tree.size, r.tree.root()
+	if err == nil {
+		r.out.State = r.state
+	}
+	return r.out, err
 }
 
 type replayer struct {
 	ctx    context.Context
 	src    Source
 	state  *domain.State
+	tree   tree
 	due    []domain.Event // decided again, not yet met in the log
 	origin jsontext.Value // the observation they came from
 	out    Replayed
@@ -83,7 +94,7 @@ func (r *replayer) event(rec Record) error {
 		err = r.observation(rec, e)
 	}
 	if err == nil {
-		r.out.Size = rec.Seq
+		r.tree.add(tlog.RecordHash(rec.Bytes))
 	}
 	return err
 }
@@ -92,7 +103,7 @@ func (r *replayer) observation(rec Record, e domain.Event) error {
 	if err := r.missing(rec.Seq); err != nil {
 		return err
 	}
-	if err := join(r.ctx, r.src, &e); err != nil {
+	if _, _, err := join(r.ctx, r.src, &e); err != nil {
 		return err
 	}
 	r.origin = rec.Bytes

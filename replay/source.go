@@ -3,9 +3,9 @@ package replay
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 
 	"waybill/domain"
 	"waybill/events"
@@ -34,7 +34,8 @@ type Tile struct {
 }
 
 // Source is a log to be examined. Each method returns at most max items after
-// the given one, ascending, and none where there are no more.
+// the given one, ascending, and none where there are no more. The log may grow
+// meanwhile, by whole transactions.
 type Source interface {
 	// ID is the log id.
 	ID() string
@@ -55,7 +56,8 @@ type Source interface {
 var ErrNoEvidence = errors.New("no evidence under this digest")
 
 // AlteredError says that the log is not what was written. Seq is the event
-// concerned, 0 where it is none.
+// concerned, 0 where it is none. Evidence that is gone counts as altered: it is
+// written with the event that cites it, and never removed.
 type AlteredError struct {
 	Seq  int64
 	What string
@@ -68,7 +70,8 @@ func (e *AlteredError) Error() string {
 	return fmt.Sprintf("altered at event %d: %s", e.Seq, e.What)
 }
 
-// UndecidableError says that an event cannot be examined by this program.
+// UndecidableError says that an event cannot be examined by this program: a
+// newer one may have written it.
 type UndecidableError struct {
 	Seq  int64
 	What string
@@ -80,38 +83,54 @@ func (e *UndecidableError) Error() string {
 
 const batch = 1024
 
+// first is below every seq, size and index, so that a row that was given a
+// number below the lowest is met, too.
+const first = math.MinInt64
+
 // each calls f with every record of the log, in order, and checks that the
 // seqs are dense from 1.
 func each(ctx context.Context, src Source, f func(Record) error) error {
-	var after int64
+	after, next := int64(first), int64(1)
 	for {
 		records, err := src.Records(ctx, after, batch)
 		if err != nil {
-			return fmt.Errorf("read events after %d: %w", after, err)
+			return fmt.Errorf("read events after %d: %w", next-1, err)
 		}
 		if len(records) == 0 {
 			return nil
 		}
 		for _, r := range records {
-			if r.Seq != after+1 {
-				return &AlteredError{Seq: after + 1, What: fmt.Sprintf("missing; the next event is %d", r.Seq)}
+			if err := dense(r.Seq, next); err != nil {
+				return err
 			}
 			if err := f(r); err != nil {
 				return err
 			}
-			after = r.Seq
+			after, next = r.Seq, r.Seq+1
 		}
 	}
+}
+
+func dense(seq, want int64) error {
+	switch {
+	case seq < want:
+		return &AlteredError{Seq: want, What: fmt.Sprintf("an event numbered %d stands before it", seq)}
+	case seq > want:
+		return &AlteredError{Seq: want, What: fmt.Sprintf("missing; the next event is %d", seq)}
+	}
+	return nil
 }
 
 // open decodes a record and checks it against its own columns.
 func open(src Source, r Record) (domain.Event, error) {
 	log, e, err := events.Open(r.Bytes)
 	switch {
-	case err != nil:
+	case errors.Is(err, events.ErrUnknown):
 		return e, &UndecidableError{Seq: r.Seq, What: err.Error()}
+	case err != nil:
+		return e, &AlteredError{Seq: r.Seq, What: "no waybill writes such an event: " + err.Error()}
 	case log != src.ID():
-		return e, &AlteredError{Seq: r.Seq, What: "it belongs to log " + log}
+		return e, &AlteredError{Seq: r.Seq, What: fmt.Sprintf("it belongs to log %q", log)}
 	case e.Seq != r.Seq:
 		return e, &AlteredError{Seq: r.Seq, What: fmt.Sprintf("its envelope says it is event %d", e.Seq)}
 	case r.Type != e.Data.Kind() || r.Peer != e.Peer() || r.Call != e.Call():
@@ -121,25 +140,24 @@ func open(src Source, r Record) (domain.Event, error) {
 }
 
 // join fetches the evidence an event cites and checks that it is what was
-// cited.
-func join(ctx context.Context, src Source, e *domain.Event) error {
-	ref, ok := events.EvidenceOf(e.Data)
-	if !ok {
-		return nil
+// cited. cited is false where it cites none.
+func join(ctx context.Context, src Source, e *domain.Event) (d [32]byte, cited bool, err error) {
+	ref, cited := events.EvidenceOf(e.Data)
+	if !cited {
+		return d, false, nil
 	}
-	var d [32]byte
-	if n, err := hex.Decode(d[:], []byte(ref.Digest)); err != nil || n != len(d) {
-		return &AlteredError{Seq: e.Seq, What: "it cites evidence by something that is no digest"}
+	if d, err = events.DigestOf(ref); err != nil {
+		return d, true, &AlteredError{Seq: e.Seq, What: err.Error()}
 	}
 	b, err := src.Evidence(ctx, d)
 	switch {
 	case errors.Is(err, ErrNoEvidence):
-		return &AlteredError{Seq: e.Seq, What: "the evidence it cites is gone"}
+		return d, true, &AlteredError{Seq: e.Seq, What: "the evidence it cites is gone"}
 	case err != nil:
-		return fmt.Errorf("evidence of event %d: %w", e.Seq, err)
+		return d, true, fmt.Errorf("evidence of event %d: %w", e.Seq, err)
 	case sha256.Sum256(b) != d || int64(len(b)) != ref.Size:
-		return &AlteredError{Seq: e.Seq, What: "the evidence it cites was changed"}
+		return d, true, &AlteredError{Seq: e.Seq, What: "the evidence it cites was changed"}
 	}
 	e.Evidence = b
-	return nil
+	return d, true, nil
 }

@@ -19,28 +19,66 @@ type Verified struct {
 
 // Verify reads every byte of a log: events in dense order, leaf hashes, tiles,
 // the root of every transaction, and evidence. It returns an *AlteredError that
-// names the first event found to be wrong.
+// names the first event found to be wrong, and an *UndecidableError for an event
+// this program cannot read.
+//
+// A log that is being appended to is verified up to an end it had meanwhile.
+// What Verify cannot see by itself is a tail that was taken off together with
+// its roots and tiles: compare the root with one that was kept elsewhere.
 func Verify(ctx context.Context, src Source) (Verified, error) {
-	v := &verifier{ctx: ctx, src: src}
-	if err := each(ctx, src, v.event); err != nil {
-		return Verified{}, err
+	v := &verifier{ctx: ctx, src: src, after: first, cited: map[[32]byte]bool{}}
+	for _, step := range []func() error{
+		v.listEvidence,
+		func() error { return each(ctx, src, v.event) },
+		v.end, v.endOfTiles, v.allCited,
+	} {
+		if err := step(); err != nil {
+			return Verified{}, err
+		}
 	}
-	if err := v.end(); err != nil {
-		return Verified{}, err
-	}
-	evidence, err := verifyEvidence(ctx, src)
-	if err != nil {
-		return Verified{}, err
-	}
-	return Verified{Log: src.ID(), Size: v.tree.size, Root: v.tree.root(), Evidence: evidence}, nil
+	return Verified{Log: src.ID(), Size: v.tree.size, Root: v.tree.root(), Evidence: int64(len(v.cited))}, nil
 }
 
 type verifier struct {
-	ctx   context.Context
-	src   Source
-	tree  tree
-	roots []Root // read ahead
-	last  int64  // size of the last root read
+	ctx     context.Context
+	src     Source
+	tree    tree
+	roots   []Root // read ahead
+	after   int64  // size of the last root read
+	covered int64  // size of the last root that was right
+	cited   map[[32]byte]bool
+}
+
+// listEvidence notes what evidence there is before any event is read: what
+// cites it is then among the events, however the log may grow.
+func (v *verifier) listEvidence() error {
+	var after [32]byte
+	for {
+		digests, err := v.src.Digests(v.ctx, after, batch)
+		if err != nil {
+			return fmt.Errorf("read evidence: %w", err)
+		}
+		if len(digests) == 0 {
+			return nil
+		}
+		for _, d := range digests {
+			v.cited[d] = false
+			after = d
+		}
+	}
+}
+
+func (v *verifier) allCited() error {
+	n := 0
+	for _, cited := range v.cited {
+		if !cited {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return &AlteredError{What: fmt.Sprintf("%d pieces of evidence are kept that no event cites", n)}
 }
 
 func (v *verifier) event(r Record) error {
@@ -51,8 +89,12 @@ func (v *verifier) event(r Record) error {
 	if err != nil {
 		return err
 	}
-	if err := join(v.ctx, v.src, &e); err != nil {
+	digest, cites, err := join(v.ctx, v.src, &e)
+	if err != nil {
 		return err
+	}
+	if cites {
+		v.cited[digest] = true
 	}
 	for _, t := range v.tree.add(r.Leaf) {
 		if err := v.tile(r.Seq, t); err != nil {
@@ -74,76 +116,75 @@ func (v *verifier) tile(seq int64, want Tile) error {
 	return nil
 }
 
-// root compares the tree with the stored root of this size, if there is one.
+// root compares the tree with the stored root of this size, if there is one. A
+// log is appended in whole transactions, so some root covers every event.
 func (v *verifier) root(seq int64) error {
 	if len(v.roots) == 0 {
 		var err error
-		if v.roots, err = v.src.Roots(v.ctx, v.last, batch); err != nil {
+		if v.roots, err = v.src.Roots(v.ctx, v.after, batch); err != nil {
 			return fmt.Errorf("read roots: %w", err)
 		}
 	}
-	if len(v.roots) == 0 || v.roots[0].Size > seq {
-		return nil
+	if len(v.roots) == 0 {
+		return &AlteredError{Seq: v.covered + 1, What: "no root covers the events from here on"}
 	}
 	r := v.roots[0]
-	v.roots, v.last = v.roots[1:], r.Size
+	if r.Size > seq {
+		return nil
+	}
 	if r.Size != seq || r.Hash != v.tree.root() {
 		return &AlteredError{Seq: seq, What: fmt.Sprintf("the root stored for the first %d events is not theirs", r.Size)}
 	}
+	v.roots, v.after, v.covered = v.roots[1:], r.Size, r.Size
 	return nil
 }
 
-// end checks that the last root covers the last event: a log is appended in
-// whole transactions.
+// end checks that no root is left over, unless it is one of events that came
+// after the last one read.
 func (v *verifier) end() error {
-	more, err := v.src.Roots(v.ctx, v.last, 1)
+	more, err := v.src.Roots(v.ctx, v.after, 1)
 	if err != nil {
 		return fmt.Errorf("read roots: %w", err)
 	}
-	if len(v.roots) > 0 || len(more) > 0 {
-		return &AlteredError{Seq: v.tree.size + 1, What: "missing; a root was stored for a longer log"}
+	if len(more) == 0 {
+		return nil
 	}
-	if v.last != v.tree.size {
-		return &AlteredError{Seq: v.last + 1, What: "no root covers the events from here on"}
-	}
-	return v.noMoreTiles()
+	return v.unlessGrown("a root was stored for a longer log")
 }
 
-func (v *verifier) noMoreTiles() error {
-	for level := range v.tree.tiles {
-		more, err := v.src.Tiles(v.ctx, level, v.tree.tiles[level].index-1, 1)
-		if err != nil {
-			return fmt.Errorf("read tiles: %w", err)
-		}
-		if len(more) > 0 {
-			return &AlteredError{Seq: v.tree.size + 1, What: fmt.Sprintf("missing; tile %d/%d is stored but not filled", level, more[0].Index)}
+// endOfTiles checks that no tile is left over, nor one before the first. Tiles
+// of a level have indexes from 0.
+func (v *verifier) endOfTiles() error {
+	const levels = 8 // of 8 bits each: no log is longer
+	for level := range levels {
+		full := v.tree.size >> (tileHeight * (level + 1))
+		for _, after := range []int64{first, full - 1} {
+			more, err := v.src.Tiles(v.ctx, level, after, 1)
+			if err != nil {
+				return fmt.Errorf("read tiles: %w", err)
+			}
+			if len(more) == 0 || more[0].Index >= 0 && more[0].Index < full {
+				continue
+			}
+			if err := v.unlessGrown(fmt.Sprintf("tile %d/%d is stored but not filled", level, more[0].Index)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func verifyEvidence(ctx context.Context, src Source) (n int64, err error) {
-	var after [32]byte
-	for {
-		digests, err := src.Digests(ctx, after, batch)
-		if err != nil {
-			return n, fmt.Errorf("read evidence: %w", err)
-		}
-		if len(digests) == 0 {
-			return n, nil
-		}
-		for _, d := range digests {
-			b, err := src.Evidence(ctx, d)
-			if err != nil {
-				return n, fmt.Errorf("read evidence %x: %w", d[:4], err)
-			}
-			if sha256.Sum256(b) != d {
-				return n, &AlteredError{What: fmt.Sprintf("evidence %x was changed", d[:4])}
-			}
-			n++
-			after = d
-		}
+// unlessGrown says what is wrong with the end of the log, unless the log has
+// another end by now.
+func (v *verifier) unlessGrown(what string) error {
+	more, err := v.src.Records(v.ctx, v.tree.size, 1)
+	if err != nil {
+		return fmt.Errorf("read events after %d: %w", v.tree.size, err)
 	}
+	if len(more) == 1 && more[0].Seq == v.tree.size+1 {
+		return nil
+	}
+	return &AlteredError{Seq: v.tree.size + 1, What: "missing; " + what}
 }
 
 // tree is an RFC 6962 tree that grows by one leaf at a time and holds its right

@@ -85,7 +85,7 @@ func childRead(path string) error {
 
 // follow reads until it has seen size events, each in its place.
 func follow(r *store.Reader, size int64) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for after := int64(0); after < size; {
 		recs, err := r.Read(ctx, after, 100)

@@ -150,7 +150,7 @@ func classify(err error) (code string, exit int) {
 	var undecidable *replay.UndecidableError
 	var usage usageError
 	switch {
-	case errors.As(err, &altered) || errors.Is(err, store.ErrAltered):
+	case errors.As(err, &altered) || errors.Is(err, store.ErrAltered) || errors.Is(err, replay.ErrNoEvidence):
 		return "altered", exitAltered
 	case errors.As(err, &diverged):
 		return "diverged", exitDiverged
@@ -158,6 +158,8 @@ func classify(err error) (code string, exit int) {
 		return "undecidable", exitUndecidable
 	case errors.Is(err, store.ErrMissing):
 		return "not_initialised", exitNoLog
+	case errors.Is(err, store.ErrNotLog):
+		return "not_a_log", exitUsage
 	case errors.As(err, &usage):
 		return "usage", exitUsage
 	}
@@ -168,7 +170,7 @@ type verifyCmd struct{ target }
 
 // Help is shown under the usage.
 func (verifyCmd) Help() string {
-	return "Example:\n  waybill-audit verify .waybill/log.db\n\nReads every byte: events, leaf hashes, tiles, roots, evidence. Exit 0 whole, 20 altered."
+	return "Example:\n  waybill-audit verify .waybill/log.db\n\nReads every byte: events, leaf hashes, tiles, roots, evidence. Exit 0 whole, 20 altered, 22 written by a newer waybill."
 }
 
 // Run verifies the log.
@@ -200,7 +202,7 @@ type replayCmd struct{ target }
 
 // Help is shown under the usage.
 func (replayCmd) Help() string {
-	return "Example:\n  waybill-audit replay .waybill/log.db --json\n\nDecides again at every observation. Exit 0 all agree, 21 diverged (with both sides), 22 undecidable."
+	return "Example:\n  waybill-audit replay .waybill/log.db --json\n\nDecides again at every observation. Exit 0 all agree, 20 altered, 21 diverged (with both sides), 22 undecidable."
 }
 
 // Run replays the log.
@@ -215,31 +217,17 @@ func (c replayCmd) Run(a *app) error {
 	if err != nil && !errors.As(err, &diverged) {
 		return err
 	}
-	root, rootErr := rootAt(a.ctx, l, r.Size)
-	if rootErr != nil {
-		return rootErr
-	}
 	switch {
 	case c.JSON:
-		return errors.Join(a.printReplay(l.ID(), r, root, diverged), quiet(err))
+		return errors.Join(a.printReplay(r, diverged), quiet(err))
 	case err != nil:
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "log %s: %d events, %d decisions decided again, %d agree\nhead %d, root %s\n", l.ID(), r.Size, r.Decisions, r.Agreed, r.Size, root)
+	_, err = fmt.Fprintf(a.out, "log %s: %d events, %d decisions decided again, %d agree\nhead %d, root %x\n", r.Log, r.Size, r.Decisions, r.Agreed, r.Size, r.Root)
 	return err
 }
 
-// rootAt returns the root of the first size events, in hex.
-func rootAt(ctx context.Context, l logfile.Log, size int64) (string, error) {
-	head, err := l.Head(ctx)
-	if err != nil {
-		return "", err
-	}
-	root, err := l.RootAt(ctx, size, head)
-	return hex.EncodeToString(root[:]), err
-}
-
-func (a *app) printReplay(log string, r replay.Replayed, root string, d *replay.DivergedError) error {
+func (a *app) printReplay(r replay.Replayed, d *replay.DivergedError) error {
 	doc := struct {
 		Log        string      `json:"log"`
 		Size       int64       `json:"size"` // events replayed
@@ -249,7 +237,7 @@ func (a *app) printReplay(log string, r replay.Replayed, root string, d *replay.
 		Agreed     int64       `json:"agreed"`
 		Diverged   int64       `json:"diverged"`
 		Divergence *divergence `json:"divergence,omitempty"`
-	}{Log: log, Size: r.Size, Root: root, HeadSeq: r.Size, Decisions: r.Decisions, Agreed: r.Agreed}
+	}{Log: r.Log, Size: r.Size, Root: hex.EncodeToString(r.Root[:]), HeadSeq: r.Size, Decisions: r.Decisions, Agreed: r.Agreed}
 	if d != nil {
 		doc.Diverged = 1
 		doc.Divergence = &divergence{d.Code, d.Seq, d.Recorded, d.Redecided, d.Observation}

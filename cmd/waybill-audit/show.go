@@ -1,22 +1,27 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/hex"
+	"errors"
 	"fmt"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/cmd/waybill-audit/logfile"
 	"waybill/events"
+	"waybill/replay"
 	"waybill/store"
 )
 
 type showCmd struct {
 	target
-	Seq      int64  `placeholder:"SEQ" help:"Only this event."`
-	Call     string `placeholder:"HOST/ID" help:"Only the events of one call."`
-	Evidence bool   `help:"Print the evidence an event cites, too."`
+	Seq      *int64 `placeholder:"SEQ" xor:"which" help:"Only this event."`
+	Call     string `placeholder:"HOST/ID" xor:"which" help:"Only the events of one call."`
+	Evidence bool   `help:"Print the evidence an event cites, too; not with --json."`
 }
 
 // Help is shown under the usage.
@@ -26,15 +31,15 @@ func (showCmd) Help() string {
 
 // Run prints events.
 func (c showCmd) Run(a *app) error {
+	if c.JSON && c.Evidence {
+		return usageError{errors.New("--json prints nothing but envelopes: leave out --evidence")}
+	}
 	l, err := logfile.Open(c.Log)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	var after int64
-	if c.Seq > 0 {
-		after = c.Seq - 1
-	}
 	for found := 0; ; {
 		records, err := c.next(a.ctx, l, after)
 		if err != nil {
@@ -47,23 +52,31 @@ func (c showCmd) Run(a *app) error {
 			after = r.Seq
 			found++
 		}
-		if done := len(records) == 0 || c.Seq > 0 || c.Call != ""; done {
-			if found == 0 && (c.Seq > 0 || c.Call != "") {
-				return usageError{fmt.Errorf("the log has no such event; see waybill-audit show %s", c.Log)}
-			}
-			return nil
+		if len(records) > 0 && !c.some() {
+			continue
 		}
+		if found == 0 && c.some() {
+			return usageError{fmt.Errorf("the log has no such event; see waybill-audit show %s", c.Log)}
+		}
+		return nil
 	}
 }
+
+// some reports whether not all events are asked for.
+func (c showCmd) some() bool { return c.Seq != nil || c.Call != "" }
 
 func (c showCmd) next(ctx context.Context, l logfile.Log, after int64) ([]store.Record, error) {
 	switch {
 	case c.Call != "":
 		return l.ByCall(ctx, c.Call)
-	case c.Seq > 0:
-		return l.Read(ctx, after, 1)
+	case c.Seq == nil:
+		return l.Read(ctx, after, 512)
 	}
-	return l.Read(ctx, after, 512)
+	records, err := l.Read(ctx, *c.Seq-1, 1)
+	if len(records) > 0 && records[0].Seq != *c.Seq {
+		return nil, err
+	}
+	return records, err
 }
 
 func (c showCmd) print(a *app, l logfile.Log, r store.Record) error {
@@ -73,7 +86,7 @@ func (c showCmd) print(a *app, l logfile.Log, r store.Record) error {
 	}
 	v := jsontext.Value(r.Bytes).Clone()
 	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
-		return fmt.Errorf("event %d is no JSON: %w", r.Seq, err)
+		return &replay.AlteredError{Seq: r.Seq, What: "it is no JSON"}
 	}
 	if _, err := fmt.Fprintf(a.out, "%s\n", v); err != nil || !c.Evidence {
 		return err
@@ -83,21 +96,34 @@ func (c showCmd) print(a *app, l logfile.Log, r store.Record) error {
 
 func (c showCmd) printEvidence(a *app, l logfile.Log, r store.Record) error {
 	_, e, err := events.Open(r.Bytes)
-	if err != nil {
-		return fmt.Errorf("event %d: %w", r.Seq, err)
+	switch {
+	case errors.Is(err, events.ErrUnknown):
+		return &replay.UndecidableError{Seq: r.Seq, What: err.Error()}
+	case err != nil:
+		return &replay.AlteredError{Seq: r.Seq, What: err.Error()}
 	}
 	ref, ok := events.EvidenceOf(e.Data)
 	if !ok {
 		return nil
 	}
-	var d [32]byte
-	if n, err := hex.Decode(d[:], []byte(ref.Digest)); err != nil || n != len(d) {
-		return fmt.Errorf("event %d cites evidence by a bad digest", r.Seq)
+	d, err := events.DigestOf(ref)
+	if err != nil {
+		return &replay.AlteredError{Seq: r.Seq, What: err.Error()}
 	}
 	b, err := l.Evidence(a.ctx, d)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "evidence %s:\n%s\n", ref.Digest, b)
+	_, err = fmt.Fprintf(a.out, "evidence %s:\n%s\n", ref.Digest, plain(b))
 	return err
+}
+
+// plain is b, or b quoted where it could do more to a terminal than print: a
+// peer wrote it.
+func plain(b []byte) []byte {
+	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+	if utf8.Valid(b) && !bytes.ContainsFunc(b, control) {
+		return b
+	}
+	return strconv.AppendQuote(nil, string(b))
 }

@@ -12,6 +12,7 @@ import (
 	"waybill/cmd/waybill/config"
 	"waybill/domain"
 	"waybill/harness"
+	"waybill/harness/bus"
 )
 
 type callCmd struct {
@@ -100,6 +101,10 @@ func (c callCmd) over(a *app, f *config.File, svc *remote, request []byte) ([]by
 	ctx, cancel := context.WithTimeout(a.ctx, patience+askPatience)
 	defer cancel()
 	reply, _, err := svc.client.Request(ctx, "call", request)
+	if errors.Is(err, bus.ErrConnectionLost) {
+		err = fmt.Errorf("%w: the call may have run; see waybill events --type call", err)
+		return nil, &exitError{exit: exitLost, code: "connection_lost", err: err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("call over NATS (service pid %d): %w", svc.run.PID, err)
 	}

@@ -57,8 +57,9 @@ func TestKilledServiceSettlesItsCallsAtTheNextStart(t *testing.T) {
 	s := w.serve()
 	var wait sync.WaitGroup
 	var out, errs bytes.Buffer
+	var exit int
 	wait.Go(func() {
-		run([]string{"call", "-c", w.file, "--call-id", "doomed", "--timeout", "30s", "hang"}, &out, &errs)
+		exit = run([]string{"call", "-c", w.file, "--call-id", "doomed", "--timeout", "30s", "hang"}, &out, &errs)
 	})
 	eventually(t, "the peer runs the call", func() bool { return len(w.lines("a", "ran")) == 1 })
 	if got := strings.Join(w.callEvents("local/doomed"), " "); got != "call.received call.routed" {
@@ -78,7 +79,9 @@ func TestKilledServiceSettlesItsCallsAtTheNextStart(t *testing.T) {
 	if code := s.stop(syscall.SIGTERM); code != exitDone {
 		t.Errorf("the clean stop ended with %d", code)
 	}
-	wait.Wait()
+	if wait.Wait(); exit != exitLost {
+		t.Errorf("the caller ended with %d, want %d: the call may have run", exit, exitLost)
+	}
 	if ran := w.lines("a", "ran"); len(ran) != 2 {
 		t.Errorf("the peer ran %q, want the doomed call once and one echo", ran)
 	}

@@ -51,6 +51,10 @@ type app struct {
 	logger *slog.Logger
 }
 
+func newApp(ctx context.Context, out, errs io.Writer) *app {
+	return &app{ctx: ctx, out: out, err: errs, logger: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+}
+
 // progress tells a person what is going on; never on standard output.
 func (a *app) progress(format string, v ...any) { fmt.Fprintf(a.err, format+"\n", v...) }
 
@@ -60,7 +64,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	a := &app{ctx: ctx, out: out, err: errs, logger: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	a := newApp(ctx, out, errs)
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("waybill"), kong.Writers(out, errs), kong.UsageOnError(),

@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 		if os.Args[1] == "scripted-peer" {
 			os.Exit(scriptedPeer(os.Args[2:], os.Stdin, os.Stdout))
 		}
+		if os.Args[1] == "fast-peer" {
+			os.Exit(fastPeer(os.Stdin, os.Stdout))
+		}
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())

@@ -15,6 +15,10 @@ import (
 // ErrNotServing says that nothing answers the host's subject.
 var ErrNotServing = errors.New("no Waybill service answers")
 
+// ErrConnectionLost says that the connection ended while a request waited. The
+// request may have been carried out: its reply, if there was one, is lost.
+var ErrConnectionLost = errors.New("the connection was lost before the reply came")
+
 // NotPermittedError is a refusal by the NATS server.
 type NotPermittedError struct{ Violation }
 
@@ -59,6 +63,7 @@ func DialAs(ctx context.Context, id Identity, to Target, prefix string) (*Client
 		return nil, err
 	}
 	c.nc = nc
+	nc.SetDisconnectErrHandler(func(*nats.Conn, error) { c.lost() })
 	return c, nil
 }
 
@@ -72,6 +77,18 @@ func (c *Client) refused(v Violation) {
 	defer c.mu.Unlock()
 	for cancel := range c.waiting[v.Subject] {
 		(*cancel)(&NotPermittedError{v})
+	}
+}
+
+// lost ends everything that waits: a reply sent meanwhile goes nowhere, even if
+// the connection comes back.
+func (c *Client) lost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, waiting := range c.waiting {
+		for cancel := range waiting {
+			(*cancel)(ErrConnectionLost)
+		}
 	}
 }
 
@@ -127,6 +144,8 @@ func (c *Client) fault(ctx context.Context, subject string, err error) error {
 	switch {
 	case errors.As(context.Cause(ctx), &refused):
 		return refused
+	case errors.Is(context.Cause(ctx), ErrConnectionLost), errors.Is(err, nats.ErrConnectionClosed):
+		return fmt.Errorf("request on %s: %w", subject, ErrConnectionLost)
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w on %s: is it running, with this prefix?", ErrNotServing, subject)
 	case ctx.Err() != nil:

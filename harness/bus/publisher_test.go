@@ -121,7 +121,7 @@ func TestALostAnswerAndALostMessageEndTheSame(t *testing.T) {
 				eventually(t, "failure noticed", func() bool { return p.Err() != nil })
 				want := int64(5)
 				if lost.down {
-					want = log.head()
+					want = 6 // the rest waits for the answer to the first
 				}
 				eventually(t, "as much in the stream as arrived", func() bool { return lastSeq(t, direct) == want })
 				if p.Position() != 5 {
@@ -445,5 +445,32 @@ func TestWaitingOnAPublisherThatEndedFails(t *testing.T) {
 	p.stop(t)
 	if err := p.CaughtUp(testContext(t), 2); !errors.Is(err, ErrPublisherStopped) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The rest of a batch is on its way when somebody else's message takes a
+// place in it: nothing of it may end up behind that message.
+func TestNothingIsPublishedOntoAForkInsideABatch(t *testing.T) {
+	_, _, nc := copyStage(t)
+	createStream(t, nc, unchanged)
+	p := must[*Publisher](t)(NewPublisher(nc, publisherConfig(), newLog(0)))
+	o := must[*outlet](t)(p.newOutlet())
+	defer o.close()
+	if err := o.publish(testContext(t), []Event{eventAt(1, ""), eventAt(2, "")}); err != nil {
+		t.Fatal(err)
+	}
+	publishForeign(t, nc, eventAt(3, "x"))
+	for seq := int64(3); seq <= 6; seq++ {
+		msg := message(eventAt(seq, ""))
+		msg.Header.Set(jetstream.ExpectedLastMsgIDHeader, messageID(seq-1))
+		if err := o.send(msg, seq); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.collect(testContext(t), 1); err == nil {
+			t.Errorf("event %d was acknowledged", seq)
+		}
+	}
+	if got := lastSeq(t, nc); got != 3 {
+		t.Errorf("the stream ends at %d, want 3", got)
 	}
 }

@@ -136,12 +136,13 @@ func self(t testing.TB) string {
 }
 
 func actor(t testing.TB, file string, steps ...string) Spec {
-	return Spec{Name: "p", Path: self(t), Env: []string{roleVar + "=peer", scriptVar + "=" + strings.Join(steps, "\n"), fileVar + "=" + file}}
+	return Spec{Name: "p", Path: self(t),
+		Env: []string{raceVar, roleVar + "=peer", scriptVar + "=" + strings.Join(steps, "\n"), fileVar + "=" + file}}
 }
 
 func testConfig(t testing.TB, l *ledger, specs map[string]Spec) Config {
 	return Config{Specs: specs, FrameLimit: 8 << 20, Report: l.report, Digest: testDigest, ClientName: "waybill", ClientVersion: "1.2.3",
-		Watchdog: []string{self(t)}, WatchdogEnv: []string{roleVar + "=watchdog"}, Grace: 10 * time.Second}
+		Watchdog: []string{self(t)}, WatchdogEnv: []string{raceVar, roleVar + "=watchdog"}, Grace: 10 * time.Second}
 }
 
 func testDigest(b []byte) domain.Payload {

@@ -23,6 +23,9 @@ const (
 	roleVar   = "WAYBILL_TEST_ROLE"
 	scriptVar = "WAYBILL_TEST_SCRIPT"
 	fileVar   = "WAYBILL_TEST_FILE" // what a peer writes down
+
+	// Under the race detector a process takes a second to exit, unless it is told not to.
+	raceVar = "GORACE=atexit_sleep_ms=0"
 )
 
 func TestMain(m *testing.M) {
@@ -170,7 +173,7 @@ func fork(ownSession bool, file string) error {
 		return err
 	}
 	cmd := exec.Command(self)
-	cmd.Env = []string{roleVar + "=peer", scriptVar + "=deafTo 15\ndeafTo 1\nnote up\nhang", fileVar + "=" + file + ".up"}
+	cmd.Env = []string{raceVar, roleVar + "=peer", scriptVar + "=deafTo 15\ndeafTo 1\nnote up\nhang", fileVar + "=" + file + ".up"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: ownSession}
 	if err := cmd.Start(); err != nil {
 		return err

@@ -30,6 +30,9 @@ const (
 // It starts each peer in a process group of its own, so that it knows every group before the program in it runs, and it is
 // the subreaper of all of them, so that what leaves its group is still its own. When its socket closes, however the
 // service ended, it kills everything below it and exits. It writes nothing to standard output.
+//
+// With the first process of a group goes the whole group. What has left its group, and its parent, is told from no other peer's
+// orphans, and lives until the service ends.
 func WatchdogMain() {
 	if err := watch(); err != nil {
 		fmt.Fprintln(os.Stderr, "waybill watchdog:", err)

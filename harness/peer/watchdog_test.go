@@ -96,7 +96,7 @@ func playService() {
 	file, count := os.Getenv(fileVar), os.Getenv(scriptVar)
 	peers, _ := strconv.Atoi(count)
 	self, _ := os.Executable()
-	spec := Spec{Path: self, Env: []string{roleVar + "=peer", fileVar + "=" + file, scriptVar + "=deafTo 15\nfork group\nfork setsid\nhang"}}
+	spec := Spec{Path: self, Env: []string{raceVar, roleVar + "=peer", fileVar + "=" + file, scriptVar + "=deafTo 15\nfork group\nfork setsid\nhang"}}
 	specs := map[string]Spec{}
 	for i := range peers {
 		specs[strconv.Itoa(i)] = spec
@@ -105,7 +105,7 @@ func playService() {
 	m, err := NewManager(Config{
 		Specs:      specs,
 		FrameLimit: 1 << 20, Digest: testDigest, ClientName: "waybill", ClientVersion: "1", Watchdog: []string{self},
-		WatchdogEnv: []string{roleVar + "=watchdog"}, Logger: slog.Default(),
+		WatchdogEnv: []string{raceVar, roleVar + "=watchdog"}, Logger: slog.Default(),
 		Report: func(d domain.Data, _, _ []byte) {
 			if s, ok := d.(domain.PeerSpawned); ok {
 				spawned <- s.PID
@@ -128,7 +128,7 @@ func playService() {
 func service(t *testing.T, file string, peers int) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.Command(self(t))
-	cmd.Env = []string{roleVar + "=service", fileVar + "=" + file, scriptVar + "=" + strconv.Itoa(peers)}
+	cmd.Env = []string{raceVar, roleVar + "=service", fileVar + "=" + file, scriptVar + "=" + strconv.Itoa(peers)}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func TestParentsAreReadWhateverAProcessIsCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(name)
-	cmd.Env = []string{roleVar + "=peer", scriptVar + "=untilEOF"}
+	cmd.Env = []string{raceVar, roleVar + "=peer", scriptVar + "=untilEOF"}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 // Bounds of a file. They keep a hostile or a wrong file from costing anything.
 const (
 	maxFileSize = 1 << 20 // bytes
+	maxTokens   = 40_000  // words and marks; the parser takes time in the square of them
 	maxDepth    = 32      // of lists and mappings inside each other
 )
 
@@ -98,22 +99,24 @@ func (d *document) parse(data []byte) *node {
 func parseYAML(data []byte) (file *ast.File, err error) {
 	defer func() {
 		if recover() != nil {
-			file, err = nil, errors.New("the file is not valid YAML")
+			file, err = nil, errors.New("cannot be read as YAML")
 		}
 	}()
 	tokens := lexer.Tokenize(string(data))
-	if tk := tooDeep(tokens); tk != nil {
-		return nil, &yaml.SyntaxError{Message: fmt.Sprintf("more than %d lists or mappings inside each other", maxDepth), Token: tk}
+	if tk := tooMuch(tokens); tk != nil {
+		return nil, &yaml.SyntaxError{Token: tk, Message: fmt.Sprintf(
+			"at most %d words and marks are read, and %d lists or mappings inside each other", maxTokens, maxDepth)}
 	}
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
-// tooDeep finds nesting that would exhaust the stack of the parser: brackets,
-// and "- - - -" on one line. Nesting by indentation is bounded by the size of
-// the file, because each level costs more than the one before, and by node.
-func tooDeep(tokens token.Tokens) *token.Token {
+// tooMuch finds where a file becomes too long, or nested so that it would
+// exhaust the stack of the parser: by brackets, or by "- - - -" on one line.
+// Nesting by indentation is bounded by the size of the file, because each level
+// costs more than the one before, and by node.
+func tooMuch(tokens token.Tokens) *token.Token {
 	brackets, line, onLine := 0, 0, 0
-	for _, tk := range tokens {
+	for i, tk := range tokens {
 		if tk.Position != nil && tk.Position.Line != line {
 			line, onLine = tk.Position.Line, 0
 		}
@@ -125,7 +128,7 @@ func tooDeep(tokens token.Tokens) *token.Token {
 		case token.SequenceEntryType, token.MappingKeyType:
 			onLine++
 		}
-		if brackets > maxDepth || onLine > maxDepth {
+		if i == maxTokens || brackets > maxDepth || onLine > maxDepth {
 			return tk
 		}
 	}
@@ -139,7 +142,7 @@ func (d *document) failSyntax(err error) {
 		return
 	}
 	line, column := position(located.GetToken())
-	d.fail(line, column, "", "not valid YAML: %s", located.GetMessage())
+	d.fail(line, column, "", "cannot be read as YAML: %s", located.GetMessage())
 }
 
 func (d *document) failAt(n ast.Node, key, format string, args ...any) {

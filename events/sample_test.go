@@ -1,0 +1,71 @@
+package events
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"waybill/domain"
+)
+
+const logID = "local-0a1b2c3d"
+
+var (
+	notes  = domain.At{Peer: "notes", Incarnation: 3}
+	call   = domain.CallID{Host: "local", ID: "first"}
+	frame  = domain.Ref{Digest: strings.Repeat("0123456789abcdef", 4), Size: 159}
+	bytes5 = domain.Payload{Size: 5, HMAC: strings.Repeat("fedcba9876543210", 4)}
+	search = domain.Owner{Peer: "notes", Local: "search"}
+	other  = domain.Owner{Peer: "wiki", Local: "search"}
+	cursor = "page-1"
+	none   = jsontext.Value("{}")
+)
+
+// samples has an event of every kind. They are written into testdata: a new
+// kind gets a sample, and no sample is ever changed.
+var samples = []domain.Data{
+	domain.ServiceStarted{Version: "0.1", Rules: 1},
+	domain.ServiceStopped{Reason: "interrupt"},
+	domain.ConfigLoaded{Config: frame, Peers: 3},
+	domain.PeerSpawned{At: notes, PID: 4006},
+	domain.SpawnFailed{At: notes, Code: domain.CodeSpawnFailed, Reason: "fork: no more processes"},
+	domain.PeerExited{At: notes, Status: -1, Signal: "killed", Cause: "stopped", StderrSize: 1200},
+	domain.ProbeAnswered{At: notes, Frame: frame},
+	domain.CatalogListed{At: notes, RequestID: 7, Frame: frame},
+	domain.CallReceived{CallID: call, DuplicateOf: "taken", Tool: "search", Generation: 2, Timeout: 1500, Arguments: bytes5, Problem: "a problem"},
+	domain.CallAnswered{CallID: call, At: notes, RequestID: 9, Result: bytes5, Facts: domain.Facts{Kind: domain.FactResult, ResultType: "complete", IsError: true}},
+	domain.ExchangeFailed{At: notes, RequestID: 9, Written: "maybe", Code: domain.CodeTransportLost},
+	domain.DeadlinePassed{At: notes, RequestID: 9},
+	domain.NoiseCounted{At: notes, Kinds: []domain.NoiseCount{{What: "notification", Count: 2, Bytes: 120}}},
+	domain.IntakeShed{Count: 7, Code: domain.CodeOverloaded},
+
+	domain.PeerAdmitted{Peer: "notes", Pin: frame.Digest},
+	domain.PeerRefused{Peer: "notes", Code: domain.CodeNotPinned, Reason: "peer notes is not in waybill.lock; run waybill pin"},
+	domain.PeerLaunched{At: notes, First: domain.MethodDiscover},
+	domain.ProbeIssued{At: notes, RequestID: 1, Method: domain.MethodDiscover, Version: "2026-07-28", Attempt: 2, Deadline: 10_000, Authority: domain.AuthorityCapability, Capabilities: jsontext.Value(`{"roots":{"listChanged":true}}`)},
+	domain.LegacyExcluded{At: notes, Reason: "modern behaviour was seen under an unknown id"},
+	domain.EraDetermined{At: notes, Era: domain.EraModern, Version: "2026-07-28", Evidence: frame.Digest, HasTools: true, Capabilities: none, Warnings: []string{"cache hint"}},
+	domain.EraRefused{At: notes, Code: domain.CodeAmbiguousError, Reason: `a reason with "quotes", <angles> & a back\slash`, Evidence: frame.Digest},
+	domain.ListRequested{At: notes, RequestID: 7, Page: 2, Cursor: &cursor, Era: domain.EraModern, Version: "2026-07-28", Capabilities: none, Deadline: 10_000},
+	domain.CatalogAccepted{At: notes, Digest: frame.Digest, Tools: 2, CacheScope: domain.ScopePublic, TTL: 60_000, Pages: []string{frame.Digest}, Warnings: []string{"cache hint"}},
+	domain.CatalogRefused{At: notes, Code: domain.CodeListTimeout, Reason: "tools/list was not answered within 10000 ms (probe_timeout)"},
+	domain.ToolRejected{At: notes, Position: 4, Name: `bad\u202ename`, Code: domain.CodeToolNameInvalid},
+	domain.CollisionDecided{Context: domain.DefaultContext, Name: "search", Policy: domain.PrefixOnCollision, Candidates: []domain.Owner{search, other}, Winner: &search},
+	domain.NameMoved{Context: domain.DefaultContext, Name: "search", From: search, To: other},
+	domain.NamespaceMerged{Context: domain.DefaultContext, Generation: 2, Digest: frame.Digest, Policy: domain.PrefixOnCollision, Tools: 5, Inputs: []domain.Input{{Peer: "notes", Seq: 18, Digest: frame.Digest}}},
+	domain.ConfigRejected{Code: domain.CodeCollisionReject, Reason: "2 names are contested"},
+	domain.CallRouted{CallID: call, At: notes, RequestID: 9, Tool: "notes/search", Local: "search", Era: domain.EraModern, Version: "2026-07-28", Capabilities: none, Generation: 2, Namespace: 22, Catalog: 18, Deadline: 60_000},
+	domain.CallRefused{CallID: call, Code: domain.CodeUnknownTool, Reason: "no peer has a tool of this name; see waybill tools"},
+	domain.CallAbandoned{CallID: call, At: notes, RequestID: 9, Reason: "deadline passed"},
+	domain.CallSettled{CallID: call, Status: domain.StatusTimedOut, Code: domain.CodeTimedOut, Ran: domain.RanMaybe},
+	domain.AnswerDropped{At: notes, RequestID: 9, Reason: "the call has ended"},
+}
+
+// event puts data into an event as the service would: a decision has a cause.
+func event(d domain.Data) domain.Event {
+	e := domain.Event{Seq: 24, Time: 1_785_240_000_009_000_009, Mono: 9_000_000, Data: d}
+	if kinds[d.Kind()].decision {
+		e.Cause = 23
+	}
+	return e
+}
