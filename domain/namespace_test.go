@@ -52,7 +52,7 @@ func TestMergeByPolicy(t *testing.T) {
 		{"a name contested twice over has no winner", PrefixOnCollision, "/", "a: d c/d; b: c/d; c: d",
 			"b/c/d=b:c/d d=a:d c/d!a:c/d,b:c/d,c:d d!*a:d,c:d"},
 		{"two prefixed forms meet", PrefixOnCollision, "__", "a: c b__c; a__b: c; z: b__c; 0: c b__c",
-			"b__c=0:b__c c=0:c z__b__c=z:b__c a__b__c!a:b__c,a__b:c b__c!*0:b__c,a:b__c,z:b__c c!*0:c,a:c,a__b:c"},
+			"a__c=a:c b__c=0:b__c c=0:c z__b__c=z:b__c a__b__c!a:b__c,a__b:c b__c!*0:b__c,a:b__c,z:b__c c!*0:c,a:c,a__b:c"},
 		{"one tool listed twice is one tool", PrefixOnCollision, "/", "a: x x; a: x", "x=a:x"},
 		{"reject leaves out what sorts second", RejectOnCollision, "/", "b: x y; a: x", "x=a:x y=b:y x!*a:x,b:x"},
 		{"always prefixed", PrefixAlways, "/", "b: x; a: x", "a/x=a:x b/x=b:x"},

@@ -144,9 +144,6 @@ func TestPeerAndCallAreAttributes(t *testing.T) {
 	if v.Subject != "notes" || v.Call != "local/first" || v.Cause != "23" || v.Rules != "1" {
 		t.Errorf("call.routed has %+v", v)
 	}
-	if err := json.Unmarshal(golden(t, "namespace.merged"), &v); err != nil {
-		t.Fatal(err)
-	}
 	var none envelope
 	if err := json.Unmarshal(golden(t, "service.started"), &none); err != nil {
 		t.Fatal(err)

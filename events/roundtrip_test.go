@@ -17,7 +17,7 @@ import (
 type random struct{ *rand.Rand }
 
 func (r random) event(kind string) domain.Event {
-	d := reflect.New(reflect.TypeOf(samples[slicesIndex(kind)])).Elem()
+	d := reflect.New(reflect.TypeOf(sampleOf(kind))).Elem()
 	r.fill(d, "")
 	e := event(d.Interface().(domain.Data))
 	e.Seq, e.Time, e.Mono = r.number(), r.number(), r.number()
@@ -27,10 +27,10 @@ func (r random) event(kind string) domain.Event {
 	return e
 }
 
-func slicesIndex(kind string) int {
-	for i, d := range samples {
+func sampleOf(kind string) domain.Data {
+	for _, d := range samples {
 		if d.Kind() == kind {
-			return i
+			return d
 		}
 	}
 	panic("no sample of " + kind)

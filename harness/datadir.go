@@ -49,9 +49,6 @@ func (d DataDir) ViewsFile() string { return d.file("views.db") }
 // NATSDir returns the folder of the NATS credentials.
 func (d DataDir) NATSDir() string { return d.file("nats") }
 
-// JetStreamDir returns the folder of the embedded server.
-func (d DataDir) JetStreamDir() string { return d.file("jetstream") }
-
 // Exists reports whether there is a log, with an error matching ErrNoLog where
 // there is none.
 func (d DataDir) Exists() error {

@@ -218,7 +218,8 @@ type Follower interface {
 	Name() string
 	// Position is the seq of the last event it has seen. Safe beside Apply.
 	Position() int64
-	// Apply takes events in order; what it kept is kept when it returns nil.
+	// Apply takes one or more events in order; what it kept is kept when it
+	// returns nil.
 	Apply(ctx context.Context, events []domain.Event) error
 }
 
@@ -251,6 +252,9 @@ func feedOnce(ctx context.Context, src Source, logID string, f Follower) error {
 	records, err := src.Read(ctx, f.Position(), foldBatch)
 	if err != nil {
 		return fmt.Errorf("%s: read the log: %w", f.Name(), err)
+	}
+	if len(records) == 0 {
+		return nil
 	}
 	facts := make([]domain.Event, 0, len(records))
 	for _, r := range records {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -39,15 +37,13 @@ func startService(t testing.TB, disk diskLog, c domain.Config, answer func(*rig,
 	}
 	engine, err := StartEngine(context.Background(), EngineConfig{Log: disk.Log, Config: c, Digest: testDigest, Version: "test", Logger: quietLogger(),
 		NewPeers: func(report func(domain.Data, []byte, []byte)) (Peers, error) {
-			// The loop speaks to the peers only after NewPeers has returned.
-			s.loop = &Loop{}
+			s.tell = report
 			return s.peers, nil
 		}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.engine = engine
-	s.ended = make(chan struct{})
+	s.engine, s.loop = engine, engine.Loop
 	return s
 }
 
@@ -62,4 +58,289 @@ func noErr(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// quit stops and closes the engine.
+func (s *service) quit() {
+	s.t.Helper()
+	noErr(s.t, errors.Join(s.engine.Stop("test"), s.engine.Close()))
+}
+
+// noAnswer leaves calls to the test.
+func noAnswer(r *rig, e domain.Effect, _ []byte) { r.probes(e) }
+
+func TestAnEngineServesCallsAndStopsInGoodOrder(t *testing.T) {
+	disk := openDisk(t, newLogFile(t))
+	s := startService(t, disk, testConfig("notes", "sums"), nil)
+	noErr(t, s.engine.WaitSettled(within(t)))
+	s.wantReply(s.submit("local", `{"tool":"notes"}`), domain.StatusComplete, "", domain.RanYes)
+	report, err := s.engine.Report(within(t))
+	if err != nil || !report.AllReady() || report.Log != testLog || len(report.Peers) != 2 {
+		t.Errorf("report: %+v, %v", report, err)
+	}
+	s.quit()
+	if s.peers.closed != 1 {
+		t.Errorf("the peers were closed %d times", s.peers.closed)
+	}
+	if _, err := s.engine.Report(within(t)); !errors.Is(err, errStopping) {
+		t.Errorf("a report after the stop: %v", err)
+	}
+	list := readAll(t, disk, 0)
+	if last := list[len(list)-1].Data.Kind(); last != "service.stopped" {
+		t.Errorf("the last event is %s", last)
+	}
+	if head := s.engine.Feed.Head(); head != int64(len(list)) || head != disk.Log.Head().Size {
+		t.Errorf("the feed is at %d of %d", head, len(list))
+	}
+}
+
+func TestStopSettlesWhatIsUnderWayAsCancelled(t *testing.T) {
+	disk := openDisk(t, newLogFile(t))
+	s := startService(t, disk, testConfig("notes"), noAnswer)
+	noErr(t, s.engine.WaitSettled(within(t)))
+	got := s.submit("local", `{"tool":"notes","call_id":"a"}`)
+	waitFor(t, "the call is sent", func() bool { return len(s.peers.sends()) == 1 })
+	s.quit()
+	s.wantReply(got, domain.StatusCancelled, domain.CodeShuttingDown, domain.RanMaybe)
+	wantOnce(t, readAll(t, disk, 0), "local/a")
+}
+
+func TestDrainWaitsForWhatIsUnderWayAndNoLonger(t *testing.T) {
+	s := startService(t, openDisk(t, newLogFile(t)), testConfig("notes"), noAnswer)
+	noErr(t, s.engine.WaitSettled(within(t)))
+	noErr(t, s.engine.Drain(within(t)))
+	got := s.submit("local", `{"tool":"notes","call_id":"a"}`)
+	waitFor(t, "the call is sent", func() bool { return len(s.peers.sends()) == 1 })
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.engine.Drain(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Drain with a call under way: %v", err)
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- s.engine.Drain(within(t)) }()
+	s.answer(s.peers.sends()[0], "complete", []byte(`{}`))
+	noErr(t, <-drained)
+	s.wantReply(got, domain.StatusComplete, "", domain.RanYes)
+	s.quit()
+}
+
+func TestDrainEndsWithTheLoop(t *testing.T) {
+	s := startService(t, openDisk(t, newLogFile(t)), testConfig("notes"), noAnswer)
+	noErr(t, s.engine.WaitSettled(within(t)))
+	s.submit("local", `{"tool":"notes","call_id":"a"}`)
+	waitFor(t, "the call is sent", func() bool { return len(s.peers.sends()) == 1 })
+	s.tell(domain.SpawnFailed{At: domain.At{Peer: "notes", Incarnation: 1}, Reason: strings.Repeat("x", 61<<10)}, nil, nil)
+	if err := s.engine.Drain(within(t)); !errors.Is(err, errStopping) {
+		t.Errorf("Drain of a loop that ended: %v", err)
+	}
+	if err := s.engine.Stop("test"); err == nil {
+		t.Error("Stop hides why the loop ended")
+	}
+	noErr(t, s.engine.Close())
+}
+
+// crash leaves a log with a routed, unsettled call.
+func crash(t *testing.T, path string) {
+	t.Helper()
+	l, err := store.Open(path)
+	noErr(t, err)
+	r := newRig(t, diskLog{l, l.Reader()}).start("notes")
+	r.setAnswer(r.silent)
+	got := r.submit("local", `{"tool":"notes","call_id":"a"}`)
+	waitFor(t, "the call is sent", func() bool { return len(r.peers.sends()) == 1 })
+	noErr(t, l.Close()) // from here on nothing more is recorded
+	r.loop.cfg.Patience = 0
+	r.loop.Report(domain.NoiseCounted{At: domain.At{Peer: "notes", Incarnation: 1}, Kinds: []domain.NoiseCount{}}, nil, nil)
+	if err := r.wait(); !errors.Is(err, store.ErrClosed) {
+		t.Fatalf("Run: %v", err)
+	}
+	r.wantReply(got, domain.StatusLost, domain.CodeServiceRestarted, domain.RanMaybe)
+}
+
+func TestAStartSettlesWhatACrashLeftAsLostOnce(t *testing.T) {
+	path := newLogFile(t)
+	crash(t, path)
+	for range 2 {
+		l, err := store.Open(path)
+		noErr(t, err)
+		s := startService(t, diskLog{l, l.Reader()}, testConfig("notes"), nil)
+		noErr(t, s.engine.WaitSettled(within(t)))
+		s.wantReply(s.submit("local", `{"tool":"notes","call_id":"a"}`), domain.StatusRefused, domain.CodeDuplicateCall, domain.RanNo)
+		s.quit()
+		list := readAll(t, s.disk, 0)
+		settled := find[domain.CallSettled](list)
+		want := domain.CallSettled{CallID: domain.CallID{Host: "local", ID: "a"}, Status: domain.StatusLost, Code: domain.CodeServiceRestarted, Ran: domain.RanMaybe}
+		if !slices.Equal(settled, []domain.CallSettled{want}) {
+			t.Errorf("settled: %+v", settled)
+		}
+		if n := len(s.peers.sends()); n != 0 {
+			t.Errorf("the call was sent again %d times", n)
+		}
+		noErr(t, l.Close())
+	}
+}
+
+func TestARejectedConfigurationEndsTheLoopAndItsWait(t *testing.T) {
+	c := testConfig("notes", "sums")
+	c.Collision = domain.RejectOnCollision
+	same := func(r *rig, e domain.Effect, arguments []byte) {
+		if x, ok := e.(domain.Send); ok && x.Method == "tools/list" {
+			f := listed(x.RequestID, "search")
+			r.tell(domain.CatalogListed{At: x.At, RequestID: x.RequestID, Frame: domain.RefTo(f)}, f, nil)
+			return
+		}
+		r.echo(e, arguments)
+	}
+	s := startService(t, openDisk(t, newLogFile(t)), c, same)
+	var halt *HaltError
+	if err := s.engine.WaitSettled(within(t)); !errors.As(err, &halt) || halt.Code != domain.CodeCollisionReject {
+		t.Errorf("WaitSettled: %v", err)
+	}
+	s.wantReply(s.submit("local", `{"tool":"search"}`), domain.StatusRefused, domain.CodeShuttingDown, domain.RanNo)
+	if err := s.engine.Stop("test"); !errors.As(err, &halt) {
+		t.Errorf("Stop: %v", err)
+	}
+	noErr(t, s.engine.Close())
+}
+
+func TestWaitSettledEndsWithItsContextAndWithTheLoop(t *testing.T) {
+	mute := func(*rig, domain.Effect, []byte) {}
+	s := startService(t, openDisk(t, newLogFile(t)), testConfig("notes"), mute)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.engine.WaitSettled(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("WaitSettled: %v", err)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- s.engine.WaitSettled(within(t)) }()
+	s.quit()
+	noErr(t, <-waited)
+}
+
+func TestPeersThatCannotBeMadeStartNothing(t *testing.T) {
+	disk := openDisk(t, newLogFile(t))
+	no := errors.New("no watchdog")
+	_, err := StartEngine(context.Background(), EngineConfig{Log: disk.Log, Config: testConfig(), Digest: testDigest, Logger: quietLogger(),
+		NewPeers: func(func(domain.Data, []byte, []byte)) (Peers, error) { return nil, no }})
+	if !errors.Is(err, no) || disk.Log.Head().Size != 0 {
+		t.Errorf("StartEngine: %v, and the log has %d events", err, disk.Log.Head().Size)
+	}
+}
+
+func TestCallOnceReturnsTheReplyAlsoWhenTheUserGivesUp(t *testing.T) {
+	disk := openDisk(t, newLogFile(t))
+	s := startService(t, disk, testConfig("notes"), nil)
+	noErr(t, s.engine.WaitSettled(within(t)))
+	reply, err := s.engine.CallOnce(within(t), "local", []byte(`{"tool":"notes","arguments":{"a":1}}`))
+	if err != nil || string(reply.Result) != `{"a":1}` {
+		t.Errorf("CallOnce: %s, %v", reply.Encode(), err)
+	}
+	s.quit()
+	s = startService(t, disk, testConfig("notes"), noAnswer)
+	noErr(t, s.engine.WaitSettled(within(t)))
+	ctx, cancel := context.WithCancel(context.Background())
+	s.peers.answer = func(e domain.Effect, _ []byte) { cancel() } // the loop is idle: nothing is under way
+	reply, err = s.engine.CallOnce(ctx, "local", []byte(`{"tool":"notes"}`))
+	if err != nil || reply.Status != domain.StatusCancelled || reply.Ran != domain.RanMaybe {
+		t.Errorf("CallOnce after the user gave up: %s, %v", reply.Encode(), err)
+	}
+	s.quit()
+}
+
+// follower keeps what it is given.
+type follower struct {
+	seen []domain.Event
+	at   atomic.Int64
+	most int // events of the largest batch
+	fail error
+}
+
+func (f *follower) Name() string    { return "test" }
+func (f *follower) Position() int64 { return f.at.Load() }
+
+func (f *follower) Apply(_ context.Context, list []domain.Event) error {
+	if f.fail != nil {
+		return f.fail
+	}
+	f.seen, f.most = append(f.seen, list...), max(f.most, len(list))
+	f.at.Store(list[len(list)-1].Seq)
+	return nil
+}
+
+func TestAFollowerSeesEveryEventOnceInOrderWithItsEvidence(t *testing.T) {
+	disk := openDisk(t, newLogFile(t))
+	s := startService(t, disk, testConfig("notes"), nil)
+	live := &follower{}
+	s.engine.AttendFollower(live)
+	noErr(t, s.engine.WaitSettled(within(t)))
+	for i := range 300 {
+		s.reply(s.submit("local", fmt.Sprintf(`{"tool":"notes","call_id":"c%d"}`, i)))
+	}
+	noErr(t, s.engine.Stop("test"))
+	head := s.engine.Feed.Head()
+	noErr(t, CatchUpWithin(30*time.Second, live, head))
+	noErr(t, s.engine.Close())
+	late := &follower{}
+	noErr(t, CatchUp(within(t), disk, testLog, late))
+	want := readAll(t, disk, 0)
+	if !reflect.DeepEqual(live.seen, want) || !reflect.DeepEqual(late.seen, want) {
+		t.Errorf("followers saw %d and %d events of %d, or others", len(live.seen), len(late.seen), len(want))
+	}
+	if late.most != foldBatch {
+		t.Errorf("a batch had %d events, want at most %d", late.most, foldBatch)
+	}
+}
+
+func TestAFollowerThatFailsIsReportedByCloseAndStopsNobody(t *testing.T) {
+	s := startService(t, openDisk(t, newLogFile(t)), testConfig("notes"), nil)
+	broken, whole := &follower{fail: errDisk}, &follower{}
+	s.engine.AttendFollower(broken)
+	s.engine.AttendFollower(whole)
+	noErr(t, s.engine.WaitSettled(within(t)))
+	noErr(t, s.engine.Stop("test"))
+	noErr(t, CatchUpWithin(30*time.Second, whole, s.engine.Feed.Head()))
+	if err := CatchUpWithin(time.Millisecond, broken, s.engine.Feed.Head()); err == nil {
+		t.Error("a follower that failed has caught up")
+	}
+	if err := s.engine.Close(); !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "follower test") {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func TestAFollowerStopsAtALogThatIsNotWhatItSays(t *testing.T) {
+	log := newMemLog(t)
+	newRig(t, log).start("notes").stop()
+	for _, c := range []struct {
+		name string
+		harm func(m *memLog)
+	}{
+		{"a gap", func(m *memLog) { m.records = slices.Delete(m.records, 3, 4) }},
+		{"a renumbered event", func(m *memLog) { m.records[4].Seq = 77 }},
+		{"an event that is none", func(m *memLog) { m.records[4].Bytes = []byte("{}") }},
+		{"evidence that is gone", func(m *memLog) { m.evidence = nil }},
+	} {
+		harmed := newMemLog(t)
+		harmed.records, harmed.evidence = slices.Clone(log.records), log.evidence
+		c.harm(harmed)
+		if err := Fold(within(t), harmed, testLog, domain.NewState()); err == nil {
+			t.Errorf("%s: it was folded", c.name)
+		}
+	}
+	if err := Fold(within(t), log, "other-00000000", domain.NewState()); err == nil {
+		t.Error("the log of another node was folded")
+	}
+}
+
+func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
+	s := startService(t, openDisk(t, newLogFile(t)), testConfig("notes"), noAnswer)
+	s.engine.AttendFollower(&follower{})
+	noErr(t, s.engine.WaitSettled(within(t)))
+	s.submit("local", `{"tool":"notes"}`)
+	s.quit()
+	waitFor(t, "all goroutines of the package end", func() bool {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		return !strings.Contains(string(stacks), "harness.(*Engine)") && !strings.Contains(string(stacks), "harness.(*lane)") &&
+			!strings.Contains(string(stacks), "harness.(*Loop)")
+	})
 }

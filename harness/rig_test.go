@@ -159,6 +159,7 @@ type rig struct {
 	t     testing.TB
 	log   anyLog
 	loop  *Loop
+	tell  func(data domain.Data, evidence, payload []byte) // what peers report
 	peers *fakePeers
 	ended chan struct{}
 	err   error // of Run, after ended
@@ -197,6 +198,7 @@ func newRig(t testing.TB, log anyLog, change ...func(*Config)) *rig {
 		f(&cfg)
 	}
 	r := &rig{t: t, log: log, loop: NewLoop(cfg), ended: make(chan struct{})}
+	r.tell = r.loop.Report
 	r.peers = &fakePeers{t: t, log: log, read: state.Head}
 	r.peers.answer = r.echo
 	r.loop.SetActor(r.peers)
@@ -261,15 +263,15 @@ func (r *rig) wait() error {
 func (r *rig) probes(e domain.Effect) {
 	switch x := e.(type) {
 	case domain.Launch:
-		r.loop.Report(domain.PeerSpawned{At: x.At, PID: 1}, nil, nil)
+		r.tell(domain.PeerSpawned{At: x.At, PID: 1}, nil, nil)
 	case domain.Send:
 		switch x.Method {
 		case domain.MethodDiscover:
 			f := discovered(x.RequestID)
-			r.loop.Report(domain.ProbeAnswered{At: x.At, Frame: domain.RefTo(f)}, f, nil)
+			r.tell(domain.ProbeAnswered{At: x.At, Frame: domain.RefTo(f)}, f, nil)
 		case "tools/list":
 			f := listed(x.RequestID, x.Peer)
-			r.loop.Report(domain.CatalogListed{At: x.At, RequestID: x.RequestID, Frame: domain.RefTo(f)}, f, nil)
+			r.tell(domain.CatalogListed{At: x.At, RequestID: x.RequestID, Frame: domain.RefTo(f)}, f, nil)
 		}
 	}
 }
@@ -292,7 +294,7 @@ func (r *rig) answer(s domain.Send, resultType string, result []byte) {
 
 func (r *rig) report(s domain.Send, f domain.Facts, payload []byte) {
 	host, id, _ := strings.Cut(s.Call, "/")
-	r.loop.Report(domain.CallAnswered{CallID: domain.CallID{Host: host, ID: id}, At: s.At, RequestID: s.RequestID,
+	r.tell(domain.CallAnswered{CallID: domain.CallID{Host: host, ID: id}, At: s.At, RequestID: s.RequestID,
 		Result: testDigest(payload), Facts: f}, nil, payload)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -38,7 +39,9 @@ func (c initCmd) Run(a *app) error {
 		return err
 	}
 	creds, err := bus.WriteCredentials(dir.NATSDir(), prefix, id, []string{localHost})
-	if err != nil {
+	if errors.Is(err, bus.ErrStaleAccounts) {
+		a.progress("waybill: warning: %v", err)
+	} else if err != nil {
 		return err
 	}
 	key, err := dir.PublicKey()

@@ -83,7 +83,7 @@ func (n *node) startEngine() error {
 	n.engine, err = harness.StartEngine(n.app.ctx, harness.EngineConfig{
 		Log: n.log, Config: n.file.Domain(lock, os.LookupEnv), Digest: digest, Redact: redact, Version: version, Logger: n.app.logger,
 		NewPeers: func(report func(domain.Data, []byte, []byte)) (harness.Peers, error) {
-			return n.newPeers(lock, report, digest, redact)
+			return n.newPeers(lock, report, digest)
 		},
 	})
 	if err != nil {
@@ -93,16 +93,12 @@ func (n *node) startEngine() error {
 	return nil
 }
 
-func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []byte), digest func([]byte) domain.Payload, redact func([]byte) []byte) (harness.Peers, error) {
+func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []byte), digest func([]byte) domain.Payload) (harness.Peers, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program for the watchdog: %w", err)
 	}
-	specs := map[string]peer.Spec{}
-	for _, l := range n.file.Specs(lock, os.LookupEnv) {
-		specs[l.Name] = peer.Spec{Name: l.Name, Path: l.Path, Argv0: l.Argv0, Args: l.Args, Env: l.Env, Dir: l.Dir, Verify: l.Verify, Redact: redact}
-	}
-	return peer.NewManager(peer.Config{Specs: specs, FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,
+	return peer.NewManager(peer.Config{Specs: n.file.Specs(lock, os.LookupEnv), FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,
 		ClientName: "waybill", ClientVersion: version, Watchdog: []string{self, "watchdog"}, Logger: n.app.logger})
 }
 

@@ -79,7 +79,8 @@ func (s *server) start() error {
 		return err
 	}
 	if s.file.NATS.URL == "" {
-		s.nats, err = bus.StartServer(bus.ServerConfig{Listen: s.file.NATS.Listen, StoreDir: s.dir.JetStreamDir(),
+		s.nats, err = bus.StartServer(bus.ServerConfig{Listen: s.file.NATS.Listen, StoreDir: string(s.dir), // it makes jetstream/ there
+			
 			Credentials: creds, Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger})
 		if err != nil {
 			return err
@@ -92,7 +93,8 @@ func (s *server) start() error {
 	if err := s.startFollower(); err != nil {
 		return err
 	}
-	s.service, err = bus.StartService(s.users.Replies, bus.ServiceConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger}, s.handlers())
+	s.service, err = bus.StartService(s.users.Replies, bus.ServiceConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger,
+		Refusal: func(code, message string) []byte { return harness.Refused(domain.Code(code), message, s.log.ID()).Encode() }}, s.handlers())
 	if err != nil {
 		return err
 	}

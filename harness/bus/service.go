@@ -39,7 +39,7 @@ type ServiceConfig struct {
 	ReadTimeout time.Duration // deadline of one read, 10 s if 0
 
 	// Refusal makes the body of a reply that the service gives on its own:
-	// "overloaded" and "stopping". If nil it is a JSON object with code and
+	// "overloaded" and "shutting_down". If nil it is a JSON object with code and
 	// message.
 	Refusal func(code, message string) []byte
 
@@ -180,7 +180,7 @@ func (s *Service) receive(verb string, m micro.Request) {
 	defer s.mu.RUnlock()
 	switch {
 	case s.stopped:
-		s.refuse(r, "stopping", "Waybill is stopping")
+		s.refuse(r, "shutting_down", "Waybill is stopping")
 	case verb == CallVerb:
 		s.h.Call(r)
 	case !s.reads.offer(r, s.h.Read[verb]):
@@ -236,7 +236,7 @@ func (s *Service) refuse(r *Request, code, message string) {
 // "nats micro stats".
 type Counts struct {
 	Dropped int64 `json:"dropped"` // no name of a host, or a reply subject that is not its own
-	Refused int64 `json:"refused"` // answered "overloaded" or "stopping"
+	Refused int64 `json:"refused"` // answered "overloaded" or "shutting_down"
 	Failed  int64 `json:"failed"`  // answered with any code, the refused included
 }
 
@@ -263,7 +263,7 @@ func maxMessage(nc *nats.Conn) int {
 
 // Stop ends the intake and returns when nothing is handed over any more and
 // every read has returned. Requests that NATS had delivered before are still
-// handed over or answered "stopping". Requests that were handed over can be
+// handed over or answered "shutting_down". Requests that were handed over can be
 // answered afterwards: close the connection when they have been.
 func (s *Service) Stop() {
 	s.once.Do(func() {

@@ -394,7 +394,7 @@ func TestARequestThatComesAfterStopIsRefused(t *testing.T) {
 	for _, verb := range []string{CallVerb, "tools"} {
 		st.receive(verb, late{verb: verb, inbox: inbox})
 		msg := must[*nats.Msg](t)(replies.NextMsgWithContext(testContext(t)))
-		if code := msg.Header.Get(micro.ErrorHeader); code != "stopping" {
+		if code := msg.Header.Get(micro.ErrorHeader); code != "shutting_down" {
 			t.Errorf("%s: code %q", verb, code)
 		}
 	}

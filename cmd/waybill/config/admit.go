@@ -6,6 +6,7 @@ import (
 
 	"waybill/domain"
 	"waybill/harness/peer"
+	"waybill/harness/peer/pin"
 )
 
 // Domain returns what decisions rest on, with what is found on disk now: a peer
@@ -55,9 +56,9 @@ func (f *File) domainPeer(p *Peer, lock *Lock, lookup func(string) (string, bool
 }
 
 // pin returns the entry of a peer. It may be called on nil.
-func (l *Lock) pin(name string) (peer.Pin, bool) {
+func (l *Lock) pin(name string) (pin.Pin, bool) {
 	if l == nil {
-		return peer.Pin{}, false
+		return pin.Pin{}, false
 	}
 	pin, ok := l.Peers[name]
 	return pin, ok
@@ -65,7 +66,7 @@ func (l *Lock) pin(name string) (peer.Pin, bool) {
 
 // admit says whether a peer may start. What is missing is reported before the
 // pin, because no pin could be made of it.
-func (f *File) admit(spec peer.PinSpec, lock *Lock) (domain.Code, string) {
+func (f *File) admit(spec pin.Spec, lock *Lock) (domain.Code, string) {
 	if code, reason := spec.Admissible(); code != "" {
 		return code, reason
 	}
@@ -77,7 +78,7 @@ func (f *File) admit(spec peer.PinSpec, lock *Lock) (domain.Code, string) {
 	return pin.Check(spec)
 }
 
-func warnings(spec peer.PinSpec, lock *Lock) []string {
+func warnings(spec pin.Spec, lock *Lock) []string {
 	if name := spec.Launcher(); name != "" {
 		return []string{fmt.Sprintf("unpinned code accepted: what %s runs is not covered by the pin", name)}
 	}
@@ -88,13 +89,13 @@ func warnings(spec peer.PinSpec, lock *Lock) []string {
 }
 
 // pinSpec finds the program of a peer and gathers what a pin covers.
-func (f *File) pinSpec(p *Peer, lookup func(string) (string, bool)) (peer.PinSpec, error) {
+func (f *File) pinSpec(p *Peer, lookup func(string) (string, bool)) (pin.Spec, error) {
 	ourPath, _ := lookup("PATH")
-	found, err := peer.Find(p.Command, f.Dir, ourPath)
+	found, err := pin.Find(p.Command, f.Dir, ourPath)
 	if err != nil {
-		return peer.PinSpec{}, err
+		return pin.Spec{}, err
 	}
-	return peer.PinSpec{
+	return pin.Spec{
 		Name:                 p.Name,
 		Command:              p.Command,
 		Path:                 found,
@@ -114,7 +115,7 @@ func (f *File) pinSpec(p *Peer, lookup func(string) (string, bool)) (peer.PinSpe
 // made, with one error for each of the others. A peer that is left out is
 // refused until it is pinned.
 func (f *File) Pin(lookup func(string) (string, bool)) (Lock, []error) {
-	lock := Lock{Peers: make(map[string]peer.Pin)}
+	lock := Lock{Peers: make(map[string]pin.Pin)}
 	var failed []error
 	for i := range f.Peers {
 		p := &f.Peers[i]
@@ -123,7 +124,7 @@ func (f *File) Pin(lookup func(string) (string, bool)) (Lock, []error) {
 			failed = append(failed, fmt.Errorf("peer %s: %w", p.Name, err))
 			continue
 		}
-		pin, err := peer.MakePin(spec)
+		pin, err := pin.Make(spec)
 		if err != nil {
 			failed = append(failed, err)
 			continue

@@ -12,7 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"waybill/harness/peer"
+	"waybill/harness/peer/pin"
 )
 
 // LockName is the name of the lock file, which stands beside the configuration.
@@ -24,7 +24,7 @@ const lockHeader = "# made by waybill pin; review changes like code\n"
 
 // A Lock holds the pins of the peers of one configuration.
 type Lock struct {
-	Peers map[string]peer.Pin
+	Peers map[string]pin.Pin
 }
 
 // lockFile is the form on disk, sorted by name.
@@ -35,7 +35,7 @@ type lockFile struct {
 
 type lockedPeer struct {
 	Name     string `yaml:"name"`
-	peer.Pin `yaml:",inline"`
+	pin.Pin `yaml:",inline"`
 }
 
 // LockPath is the path of the lock file of f.
@@ -76,7 +76,7 @@ func decodeLock(path string, data []byte) (*Lock, error) {
 		return nil, Errors{{File: path, Key: "version", Msg: fmt.Sprintf(
 			"is %d, this program knows %d: run waybill pin to make the file anew", file.Version, lockVersion)}}
 	}
-	lock := &Lock{Peers: make(map[string]peer.Pin)}
+	lock := &Lock{Peers: make(map[string]pin.Pin)}
 	for _, p := range file.Peers {
 		if _, twice := lock.Peers[p.Name]; twice {
 			return nil, Errors{{File: path, Key: "peers", Msg: fmt.Sprintf(

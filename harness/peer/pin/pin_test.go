@@ -1,4 +1,4 @@
-package peer
+package pin
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 // pinned makes a script with an interpreter, an argument file, a data file and
 // a folder, and the spec that starts it.
-func pinned(t *testing.T) PinSpec {
+func pinned(t *testing.T) Spec {
 	t.Helper()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -23,7 +23,7 @@ func pinned(t *testing.T) PinSpec {
 	putFile(t, at("more.txt"), "more\n", 0o644)
 	putFile(t, at("state.db"), "state\n", 0o644)
 	putFile(t, at("tree/x"), "x\n", 0o644)
-	return PinSpec{
+	return Spec{
 		Name: "notes", Command: "./server", Path: at("server"),
 		Args:     []string{"rules.txt", "--more=more.txt", "--db=state.db", "tree", "later.txt"},
 		EnvNames: []string{"PATH", "HOME"}, Set: map[string]string{"A": "b"}, SecretNames: []string{"TOKEN"},
@@ -31,9 +31,9 @@ func pinned(t *testing.T) PinSpec {
 	}
 }
 
-func mustPin(t *testing.T, s PinSpec) Pin {
+func mustPin(t *testing.T, s Spec) Pin {
 	t.Helper()
-	pin, err := MakePin(s)
+	pin, err := Make(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func TestAPinThatHoldsIsEmptyHanded(t *testing.T) {
 }
 
 func TestEachIngredientOfAPinIsChecked(t *testing.T) {
-	edit := func(name, content string) func(*testing.T, *PinSpec) {
-		return func(t *testing.T, s *PinSpec) {
+	edit := func(name, content string) func(*testing.T, *Spec) {
+		return func(t *testing.T, s *Spec) {
 			path := filepath.Join(s.Dir, name)
 			info, err := os.Stat(path)
 			mode := os.FileMode(0o644)
@@ -66,12 +66,12 @@ func TestEachIngredientOfAPinIsChecked(t *testing.T) {
 			putFile(t, path, content, mode)
 		}
 	}
-	change := func(f func(*PinSpec)) func(*testing.T, *PinSpec) {
-		return func(_ *testing.T, s *PinSpec) { f(s) }
+	change := func(f func(*Spec)) func(*testing.T, *Spec) {
+		return func(_ *testing.T, s *Spec) { f(s) }
 	}
 	for _, c := range []struct {
 		name string
-		do   func(*testing.T, *PinSpec)
+		do   func(*testing.T, *Spec)
 		want string // "" is no mismatch
 	}{
 		{"script", edit("server", "#!/usr/bin/env run\nother\n"), "the program DIR/server has changed"},
@@ -80,7 +80,7 @@ func TestEachIngredientOfAPinIsChecked(t *testing.T) {
 		{"no script any more", edit("server", "binary"), "the script is run by no interpreter"},
 		{"argument file", edit("rules.txt", "other"), "the file named by argument 1 has changed"},
 		{"argument file after =", edit("more.txt", "other"), "the file named by argument 2 has changed"},
-		{"argument file gone", func(t *testing.T, s *PinSpec) {
+		{"argument file gone", func(t *testing.T, s *Spec) {
 			if err := os.Remove(filepath.Join(s.Dir, "rules.txt")); err != nil {
 				t.Fatal(err)
 			}
@@ -88,17 +88,17 @@ func TestEachIngredientOfAPinIsChecked(t *testing.T) {
 		{"argument file that was not there", edit("later.txt", "x"), "argument 5 names a file that was not pinned"},
 		{"data file", edit("state.db", "other"), ""},
 		{"in a folder", edit("tree/x", "other"), ""},
-		{"data file list", change(func(s *PinSpec) { s.DataFiles = append(s.DataFiles, "rules.txt") }), "the list under data_files has changed"},
-		{"args", change(func(s *PinSpec) { s.Args = append(s.Args, "-v") }), "the list of arguments has changed"},
-		{"args split otherwise", change(func(s *PinSpec) { s.Args[3], s.Args[4] = "treelater", ".txt" }), "the list of arguments has changed"},
-		{"env", change(func(s *PinSpec) { s.EnvNames = append(s.EnvNames, "LD_PRELOAD") }), "env or secret_env have changed"},
-		{"env in another order", change(func(s *PinSpec) { s.EnvNames[0], s.EnvNames[1] = "HOME", "PATH" }), ""},
-		{"a secret made plain", change(func(s *PinSpec) { s.EnvNames, s.SecretNames = append(s.EnvNames, "TOKEN"), nil }), "env or secret_env have changed"},
-		{"set value", change(func(s *PinSpec) { s.Set = map[string]string{"A": "c"} }), "the values under set have changed"},
-		{"set name", change(func(s *PinSpec) { s.Set = map[string]string{"AB": ""} }), "the values under set have changed"},
-		{"directory", change(func(s *PinSpec) { s.Dir = filepath.Join(s.Dir, "tree") }), "the working directory has changed"},
-		{"allow_legacy", change(func(s *PinSpec) { s.AllowLegacy = true }), "allow_legacy is true, pinned is false"},
-		{"command", change(func(s *PinSpec) { s.Command = "server" }), `the command is "server", pinned is "./server"`},
+		{"data file list", change(func(s *Spec) { s.DataFiles = append(s.DataFiles, "rules.txt") }), "the list under data_files has changed"},
+		{"args", change(func(s *Spec) { s.Args = append(s.Args, "-v") }), "the list of arguments has changed"},
+		{"args split otherwise", change(func(s *Spec) { s.Args[3], s.Args[4] = "treelater", ".txt" }), "the list of arguments has changed"},
+		{"env", change(func(s *Spec) { s.EnvNames = append(s.EnvNames, "LD_PRELOAD") }), "env or secret_env have changed"},
+		{"env in another order", change(func(s *Spec) { s.EnvNames[0], s.EnvNames[1] = "HOME", "PATH" }), ""},
+		{"a secret made plain", change(func(s *Spec) { s.EnvNames, s.SecretNames = append(s.EnvNames, "TOKEN"), nil }), "env or secret_env have changed"},
+		{"set value", change(func(s *Spec) { s.Set = map[string]string{"A": "c"} }), "the values under set have changed"},
+		{"set name", change(func(s *Spec) { s.Set = map[string]string{"AB": ""} }), "the values under set have changed"},
+		{"directory", change(func(s *Spec) { s.Dir = filepath.Join(s.Dir, "tree") }), "the working directory has changed"},
+		{"allow_legacy", change(func(s *Spec) { s.AllowLegacy = true }), "allow_legacy is true, pinned is false"},
+		{"command", change(func(s *Spec) { s.Command = "server" }), `the command is "server", pinned is "./server"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := pinned(t)
@@ -130,7 +130,7 @@ func TestABinaryThatChangedBehindALinkIsFound(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
-	s := PinSpec{Command: link, Path: link, Dir: dir}
+	s := Spec{Command: link, Path: link, Dir: dir}
 	pin := mustPin(t, s)
 	if pin.Path != link {
 		t.Errorf("the link was resolved to %s", pin.Path)
@@ -145,7 +145,7 @@ func TestABinaryThatChangedBehindALinkIsFound(t *testing.T) {
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	s := pinned(t)
 	pin := mustPin(t, s)
-	refused := func(change func(*PinSpec), want domain.Code, part string) {
+	refused := func(change func(*Spec), want domain.Code, part string) {
 		t.Helper()
 		spec := s
 		change(&spec)
@@ -155,16 +155,16 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		if code, _ := spec.Admissible(); code != want {
 			t.Errorf("admissible: got %q, want %q", code, want)
 		}
-		if _, err := MakePin(spec); err == nil || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), "peer notes") {
+		if _, err := Make(spec); err == nil || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), "peer notes") {
 			t.Errorf("make: got %v", err)
 		}
 	}
-	refused(func(s *PinSpec) { s.Dir += "/nowhere" }, domain.CodeDirMissing, "nowhere is not there")
-	refused(func(s *PinSpec) { s.Path += ".gone" }, domain.CodeCommandMissing, "there is no file")
-	refused(func(s *PinSpec) { s.Path = filepath.Join(s.Dir, "rules.txt") }, domain.CodeCommandMissing, "is not executable")
-	refused(func(s *PinSpec) { s.PeerPath = "/nowhere" }, domain.CodeCommandMissing, "command run: not found on PATH")
+	refused(func(s *Spec) { s.Dir += "/nowhere" }, domain.CodeDirMissing, "nowhere is not there")
+	refused(func(s *Spec) { s.Path += ".gone" }, domain.CodeCommandMissing, "there is no file")
+	refused(func(s *Spec) { s.Path = filepath.Join(s.Dir, "rules.txt") }, domain.CodeCommandMissing, "is not executable")
+	refused(func(s *Spec) { s.PeerPath = "/nowhere" }, domain.CodeCommandMissing, "command run: not found on PATH")
 	npx := putFile(t, filepath.Join(s.Dir, "npx"), "x", 0o755)
-	refused(func(s *PinSpec) { s.Path = npx }, domain.CodeUnpinnedCode, "npx runs code that a pin does not cover")
+	refused(func(s *Spec) { s.Path = npx }, domain.CodeUnpinnedCode, "npx runs code that a pin does not cover")
 }
 
 func TestAScriptIsFollowedToItsInterpreters(t *testing.T) {
@@ -194,7 +194,7 @@ func TestAScriptIsFollowedToItsInterpreters(t *testing.T) {
 		{"launcher", "#!/usr/bin/env -S uv run", "error: uv runs code that a pin does not cover"},
 	} {
 		server := putFile(t, at("server"), c.line+"\nbody\n", 0o755)
-		pin, err := MakePin(PinSpec{Command: server, Path: server, Dir: dir, PeerPath: at("bin")})
+		pin, err := Make(Spec{Command: server, Path: server, Dir: dir, PeerPath: at("bin")})
 		var names []string
 		for _, by := range pin.Interpreters {
 			names = append(names, filepath.Base(by.Path))
@@ -227,7 +227,7 @@ func TestAVirtualEnvironmentKeepsItsPath(t *testing.T) {
 		t.Fatalf("found %s, %v", found, err)
 	}
 	script := putFile(t, filepath.Join(dir, "server.py"), "", 0o644)
-	s := PinSpec{Command: "venv/bin/python", Path: found, Args: []string{script}, Dir: dir}
+	s := Spec{Command: "venv/bin/python", Path: found, Args: []string{script}, Dir: dir}
 	pin := mustPin(t, s)
 	out, err := (&exec.Cmd{Path: pin.Path, Args: append([]string{s.Path}, s.Args...), Dir: dir, Env: []string{}}).Output()
 	if err != nil || string(bytes.TrimSpace(out)) != link {

@@ -1,4 +1,4 @@
-package peer
+package pin
 
 import (
 	"crypto/sha256"
@@ -17,9 +17,9 @@ import (
 	"waybill/domain"
 )
 
-// A PinSpec is what a configuration says about the program of one peer, as far
+// A Spec is what a configuration says about the program of one peer, as far
 // as a pin covers it.
-type PinSpec struct {
+type Spec struct {
 	Name     string            // of the peer, for messages
 	Command  string            // as configured
 	Path     string            // as Find found it
@@ -74,11 +74,11 @@ type pinError struct {
 
 func (e *pinError) Error() string { return e.reason }
 
-// MakePin looks at the program of s and returns its pin. It reads every byte of
+// Make looks at the program of s and returns its pin. It reads every byte of
 // the program, of its interpreters and of the files among its arguments. The
 // error says in one sentence what is missing, or that a launcher has not been
 // accepted, and what to do.
-func MakePin(s PinSpec) (Pin, error) {
+func Make(s Spec) (Pin, error) {
 	pin, err := look(s)
 	if err != nil {
 		return Pin{}, fmt.Errorf("peer %s: %w", s.Name, err)
@@ -90,7 +90,7 @@ func MakePin(s PinSpec) (Pin, error) {
 // nothing differs, and otherwise the code of the refusal with a sentence that
 // names each difference and says what to do. What changes between Check and the
 // start of the program is not seen.
-func (p Pin) Check(s PinSpec) (domain.Code, string) {
+func (p Pin) Check(s Spec) (domain.Code, string) {
 	now, err := look(s)
 	if err != nil {
 		return refusal(err)
@@ -104,7 +104,7 @@ func (p Pin) Check(s PinSpec) (domain.Code, string) {
 
 // Admissible reports what stands against the peer before any pin is looked at:
 // a missing directory or command, or a launcher that has not been accepted.
-func (s PinSpec) Admissible() (domain.Code, string) {
+func (s Spec) Admissible() (domain.Code, string) {
 	_, err := s.admit()
 	return refusal(err)
 }
@@ -120,7 +120,7 @@ func refusal(err error) (domain.Code, string) {
 	return domain.CodePinMismatch, err.Error()
 }
 
-func look(s PinSpec) (Pin, error) {
+func look(s Spec) (Pin, error) {
 	chain, err := s.admit()
 	if err != nil {
 		return Pin{}, err
@@ -151,7 +151,7 @@ func look(s PinSpec) (Pin, error) {
 
 // admit checks what must hold before a pin can mean anything, and returns the
 // interpreters of a script.
-func (s PinSpec) admit() ([]interpreter, error) {
+func (s Spec) admit() ([]interpreter, error) {
 	if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
 		return nil, &pinError{domain.CodeDirMissing,
 			fmt.Sprintf("the working directory %s is not there: make it, or correct cwd", s.Dir)}
@@ -172,7 +172,7 @@ func (s PinSpec) admit() ([]interpreter, error) {
 
 // Launcher returns the name of the launcher that the peer is started by, or of
 // that on the first line of its script, and "" if there is none.
-func (s PinSpec) Launcher() string {
+func (s Spec) Launcher() string {
 	chain, err := interpreters(s.Path, s.Dir, s.PeerPath)
 	if err != nil {
 		return ""
@@ -182,7 +182,7 @@ func (s PinSpec) Launcher() string {
 
 // launcher does not count the env of "#!/usr/bin/env X": it has been followed.
 // An interpreter is given the script as its next argument.
-func (s PinSpec) launcher(chain []interpreter) string {
+func (s Spec) launcher(chain []interpreter) string {
 	if IsLauncher(s.Path, s.Args) {
 		return filepath.Base(s.Path)
 	}
@@ -196,7 +196,7 @@ func (s PinSpec) launcher(chain []interpreter) string {
 }
 
 // argumentFiles hashes the arguments that name a regular file, links followed.
-func (s PinSpec) argumentFiles() ([]PinnedAs, error) {
+func (s Spec) argumentFiles() ([]PinnedAs, error) {
 	var files []PinnedAs
 	for i, arg := range s.Args {
 		path := s.fileOf(arg)
@@ -214,7 +214,7 @@ func (s PinSpec) argumentFiles() ([]PinnedAs, error) {
 
 // fileOf returns the path of the file that an argument names, "" for none and
 // for one that may change. In --x=path the path counts too.
-func (s PinSpec) fileOf(arg string) string {
+func (s Spec) fileOf(arg string) string {
 	candidates := []string{arg}
 	if _, value, ok := strings.Cut(arg, "="); ok {
 		candidates = append(candidates, value)
@@ -234,7 +234,7 @@ func (s PinSpec) fileOf(arg string) string {
 	return ""
 }
 
-func (s PinSpec) inDir(path string) string {
+func (s Spec) inDir(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}

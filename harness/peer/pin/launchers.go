@@ -1,4 +1,4 @@
-package peer
+package pin
 
 import (
 	"path/filepath"
@@ -84,7 +84,7 @@ func IsLauncher(path string, args []string) bool {
 
 // OnlyInterpreter reports that the peer is run by an interpreter whose
 // arguments name no file of the pin: the code must then be in a directory.
-func (s PinSpec) OnlyInterpreter(p Pin) bool {
+func (s Spec) OnlyInterpreter(p Pin) bool {
 	when := launcherNames[baseName(s.Path)]
 	return when != "" && when != always && len(p.Files) == 0
 }
