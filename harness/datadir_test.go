@@ -229,12 +229,204 @@ func TestInitGoesOnWhereACrashLeftIt(t *testing.T) {
 		if kept["keys/log.pub"] != "" && (after["keys/log.pub"] != kept["keys/log.pub"] || after["keys/log.key"] != kept["keys/log.key"]) {
 			t.Errorf("without %q: a whole key was made again", lost)
 		}
-		if len(made) != len(strings.Fields(strings.ReplaceAll(lost, "log.db keys", "a b c d")))+bothHalves(lost) && lost != "log.db keys" {
-			t.Errorf("without %q: made %v", lost, made)
+		var changed []string
+		for _, name := range slices.Sorted(maps.Keys(after)) {
+			if after[name] != kept[name] {
+				changed = append(changed, dir.file(name))
+			}
+		}
+		if slices.Sort(made); !slices.Equal(made, changed) {
+			t.Errorf("without %q: made %v, but %v are new", lost, made, changed)
 		}
 		again, _, err := dir.Init("local")
 		if err != nil || again != id {
 			t.Errorf("without %q: the id is %s, then %s, %v", lost, id, again, err)
 		}
 	}
+}
+
+func TestALostLogIsNotBegunAgainUnderItsKeys(t *testing.T) {
+	for _, lost := range []string{"log.db", "log.db keys/log.pub", "log.db keys/log.key"} {
+		dir, _ := initialized(t)
+		for _, name := range strings.Fields(lost) {
+			noErr(t, os.Remove(dir.file(name)))
+		}
+		before := snapshot(t, dir)
+		_, _, err := dir.Init("local")
+		wantError(t, err, "put the log back from a backup")
+		if after := snapshot(t, dir); !maps.Equal(before, after) {
+			t.Errorf("without %q: the refusal changed files: %s", lost, names(after))
+		}
+	}
+}
+
+func TestAnInitThatCrashedAtItsEndDoesNotLetALogBeBegunAgainLater(t *testing.T) {
+	dir, _ := initialized(t)
+	noErr(t, os.WriteFile(dir.file("init.partial"), nil, 0o600)) // the log was made, its mark not removed
+	lock, err := dir.Lock()
+	noErr(t, err)
+	noErr(t, lock.Release()) // the service has run
+	noErr(t, os.Remove(dir.LogFile()))
+	_, _, err = dir.Init("local")
+	wantError(t, err, "put the log back from a backup")
+}
+
+func TestTheLockKeepsTheMarkOfAnInitThatHasNoLogYet(t *testing.T) {
+	dir := DataDir(t.TempDir())
+	noErr(t, os.WriteFile(dir.file("init.partial"), nil, 0o600))
+	lock, err := dir.Lock()
+	noErr(t, err)
+	defer lock.Release()
+	if missing(dir.file("init.partial")) {
+		t.Error("the mark is gone: an init could not go on")
+	}
+}
+
+func TestKeysThatAreNotTheLogsAreRefused(t *testing.T) {
+	other, _ := initialized(t)
+	swap := func(dir DataDir, name string) {
+		b, err := os.ReadFile(other.file("keys", name))
+		noErr(t, err)
+		noErr(t, os.WriteFile(dir.file("keys", name), b, 0o600))
+	}
+	for _, c := range []struct {
+		name string
+		harm func(dir DataDir)
+		want string
+	}{
+		{"both halves of another", func(d DataDir) { swap(d, "log.key"); swap(d, "log.pub") }, "belongs to another key"},
+		{"another public half", func(d DataDir) { swap(d, "log.pub") }, "not of one key"},
+		{"another private half", func(d DataDir) { swap(d, "log.key") }, "not of one key"},
+		{"no private half", func(d DataDir) { noErr(t, os.Remove(d.file("keys", "log.key"))) }, "put it back from a backup"},
+		{"no public half", func(d DataDir) { noErr(t, os.Remove(d.file("keys", "log.pub"))) }, "put it back from a backup"},
+		{"a broken private half", func(d DataDir) { noErr(t, os.WriteFile(d.file("keys", "log.key"), []byte("secret?"), 0o600)) }, "is no private key"},
+		{"a broken public half", func(d DataDir) { noErr(t, os.WriteFile(d.file("keys", "log.pub"), []byte("x"), 0o600)) }, "is no public key"},
+	} {
+		dir, _ := initialized(t)
+		c.harm(dir)
+		before := snapshot(t, dir)
+		_, made, err := dir.Init("local")
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(made) != 0 {
+			t.Errorf("%s: made %v, %v", c.name, made, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret?") {
+			t.Errorf("%s: the error prints a key: %v", c.name, err)
+		}
+		if after := snapshot(t, dir); !maps.Equal(before, after) {
+			t.Errorf("%s: files were changed", c.name)
+		}
+	}
+}
+
+func TestTwoNodesOfOneNameHaveDifferentIDs(t *testing.T) {
+	_, a := initialized(t)
+	_, b := initialized(t)
+	if a == b {
+		t.Errorf("both are %s", a)
+	}
+}
+
+func TestPayloadsAreNamedByAKeyedDigest(t *testing.T) {
+	dir, _ := initialized(t)
+	digest, err := dir.Digester()
+	noErr(t, err)
+	again, err := dir.Digester()
+	noErr(t, err)
+	other, _ := initialized(t)
+	stranger, err := other.Digester()
+	noErr(t, err)
+	a := digest([]byte("42"))
+	if a.Size != 2 || len(a.HMAC) != 64 || a != again([]byte("42")) || a == digest([]byte("43")) || a == stranger([]byte("42")) {
+		t.Errorf("digest is %+v", a)
+	}
+	for _, bad := range []string{"", "00ff", "not hex, and long enough to be taken for a key of 32 bytes in hex"} {
+		noErr(t, os.WriteFile(dir.file("keys", "payload.key"), []byte(bad), 0o600))
+		if _, err := dir.Digester(); err == nil || (bad != "" && strings.Contains(err.Error(), bad)) {
+			t.Errorf("key %q: %v", bad, err)
+		}
+	}
+	noErr(t, os.Remove(dir.file("keys", "payload.key")))
+	_, err = dir.Digester()
+	wantError(t, err, "run waybill init")
+}
+
+func TestADirectoryIsHeldByOneProcess(t *testing.T) {
+	dir, _ := initialized(t)
+	pid, end := holder(t, dir)
+	_, err := dir.Lock()
+	var held *LockedError
+	if !errors.As(err, &held) || held.PID != pid || held.Dir != string(dir) {
+		t.Errorf("Lock: %v, want one held by %d", err, pid)
+	}
+	wantError(t, err, fmt.Sprintf("pid %d", pid))
+	end()
+	lock, err := dir.Lock()
+	noErr(t, err)
+	if _, err := dir.Lock(); !errors.As(err, &held) || held.PID != os.Getpid() {
+		t.Errorf("a second lock in this process: %v", err)
+	}
+	noErr(t, lock.Release())
+}
+
+func TestAMissingDirectoryCannotBeHeld(t *testing.T) {
+	_, err := DataDir(filepath.Join(t.TempDir(), "none")).Lock()
+	if !errors.Is(err, ErrNoLog) {
+		t.Errorf("Lock: %v", err)
+	}
+}
+
+func TestTheServiceIsFoundByTheLockAndNotByTheFile(t *testing.T) {
+	dir, _ := initialized(t)
+	want := func(when string, pid int, held bool) {
+		t.Helper()
+		run, err := dir.Running()
+		var locked *LockedError
+		switch {
+		case held:
+			if !errors.As(err, &locked) || locked.PID != pid {
+				t.Errorf("%s: %+v, %v, want a lock held by %d", when, run, err, pid)
+			}
+		case err != nil || (run == nil) != (pid == 0) || run != nil && run.PID != pid:
+			t.Errorf("%s: %+v, %v, want pid %d", when, run, err, pid)
+		}
+	}
+	want("nothing was ever started", 0, false)
+	pid, end := holder(t, dir)
+	want("a lock without run.json", pid, true)
+	end()
+	want("the holder has ended", 0, false)
+	pid, end = holder(t, dir, "HARNESS_SERVES=yes")
+	want("a service runs", pid, false)
+	end()
+	want("run.json is left by a service that has ended", 0, false)
+	pid, end = holder(t, dir)
+	want("run.json is of another process than the lock", pid, true)
+	noErr(t, os.WriteFile(dir.file("run.json"), []byte("{"), 0o600))
+	want("run.json is broken", pid, true)
+	end()
+	noErr(t, dir.RemoveRun())
+	noErr(t, os.Remove(dir.LogFile()))
+	if _, err := dir.Running(); !errors.Is(err, ErrNoLog) {
+		t.Errorf("without a log: %v", err)
+	}
+}
+
+func TestLookingForTheServiceDoesNotKeepOthersFromTheLock(t *testing.T) {
+	dir, _ := initialized(t)
+	done := make(chan error, 1)
+	go func() {
+		for range 300 {
+			if run, err := dir.Running(); run != nil || err != nil && !errors.As(err, new(*LockedError)) {
+				done <- fmt.Errorf("%+v, %w", run, err)
+				return
+			}
+		}
+		done <- nil
+	}()
+	for range 20 {
+		lock, err := dir.Lock()
+		noErr(t, err)
+		noErr(t, lock.Release())
+	}
+	noErr(t, <-done)
 }

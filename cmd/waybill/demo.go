@@ -77,6 +77,7 @@ type demonstration struct {
 	started time.Time
 	log     string // the log file
 	client  *bus.Client
+	shown   string // key of the call whose events are shown
 }
 
 func (d *demonstration) step(format string, v ...any) {
@@ -142,31 +143,35 @@ func (d *demonstration) useService(s *server) (err error) {
 func (d *demonstration) calls() error {
 	d.step("calls over NATS, subject waybill.v1.call.%s", localHost)
 	for _, c := range []struct{ request, want string }{
-		{`{"tool":"search","arguments":{"query":"tea"},"call_id":"first"}`, "complete"},
-		{`{"tool":"notes/search","arguments":{"query":"tea"},"call_id":"second"}`, "complete"},
-		{`{"tool":"fetch_record","arguments":{"number":9007199254740993},"call_id":"third"}`, "complete"},
-		{`{"tool":"library/search","arguments":{"query":"tea"},"call_id":"fourth"}`, "refused"},
+		{`{"tool":"search","arguments":{"query":"tea"}}`, "complete"},
+		{`{"tool":"notes/search","arguments":{"query":"tea"}}`, "complete"},
+		{`{"tool":"fetch_record","arguments":{"number":9007199254740993}}`, "complete"},
+		{`{"tool":"library/search","arguments":{"query":"tea"}}`, "refused"},
 	} {
-		status, err := d.call(c.request)
+		status, id, err := d.call(c.request)
 		if err != nil {
 			return err
 		}
 		if status != c.want {
 			return fmt.Errorf("demo: the call ended %s, not %s", status, c.want)
 		}
+		if strings.Contains(c.request, "notes/") {
+			d.shown = localHost + "/" + id
+		}
 	}
 	return nil
 }
 
 // call prints one call and what came of it, in two lines.
-func (d *demonstration) call(request string) (string, error) {
+func (d *demonstration) call(request string) (status, id string, err error) {
 	ctx, cancel := context.WithTimeout(d.app.ctx, askPatience)
 	defer cancel()
 	b, _, err := d.client.Request(ctx, "call", []byte(request))
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	var r struct {
+		CallID string        `json:"call_id"`
 		Status domain.Status `json:"status"`
 		Code   *domain.Code  `json:"code"`
 		Reason string        `json:"reason"`
@@ -179,7 +184,7 @@ func (d *demonstration) call(request string) (string, error) {
 		Seqs   []int64        `json:"seqs"`
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
-		return "", err
+		return "", "", err
 	}
 	fmt.Fprintf(d.app.out, "-> %s\n", request)
 	if r.Route == nil {
@@ -187,7 +192,7 @@ func (d *demonstration) call(request string) (string, error) {
 	} else {
 		fmt.Fprintf(d.app.out, "<- %s from %s as %s (%s), events %v: %s\n", r.Status, r.Route.Peer, r.Route.Local, r.Route.Version, r.Seqs, textOf(r.Result))
 	}
-	return string(r.Status), nil
+	return string(r.Status), r.CallID, nil
 }
 
 // textOf returns the text of a tool's result.
@@ -205,13 +210,13 @@ func textOf(result []byte) string {
 
 // audit reads the log as a stranger would.
 func (d *demonstration) audit() error {
-	d.step("the events of one call (waybill events --call %s/second)", localHost)
+	d.step("the events of one call (waybill events --call %s)", d.shown)
 	l, err := logfile.Open(d.log)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	records, err := l.ByCall(d.app.ctx, localHost+"/second")
+	records, err := l.ByCall(d.app.ctx, d.shown)
 	if err != nil {
 		return err
 	}

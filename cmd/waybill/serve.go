@@ -80,7 +80,7 @@ func (s *server) start() error {
 	}
 	if s.file.NATS.URL == "" {
 		s.nats, err = bus.StartServer(bus.ServerConfig{Listen: s.file.NATS.Listen, StoreDir: string(s.dir), // it makes jetstream/ there
-			
+
 			Credentials: creds, Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger})
 		if err != nil {
 			return err
@@ -94,7 +94,9 @@ func (s *server) start() error {
 		return err
 	}
 	s.service, err = bus.StartService(s.users.Replies, bus.ServiceConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger,
-		Refusal: func(code, message string) []byte { return harness.Refused(domain.Code(code), message, s.log.ID()).Encode() }}, s.handlers())
+		Refusal: func(code, message string) []byte {
+			return harness.Refused(domain.Code(code), message, s.log.ID()).Encode()
+		}}, s.handlers())
 	if err != nil {
 		return err
 	}

@@ -97,9 +97,9 @@ func TestEvidenceIsRedactedAndReferredToAsRedacted(t *testing.T) {
 }
 
 func TestAFrameArrivesWholeHoweverItIsCut(t *testing.T) {
-	b := started(t, nil, "read", "bytewise "+answerLine("$ID", `{"a":"é😀"}`), "read", "big 4194304", "read",
-		`raw "\ufeff{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\r\n"`, "untilEOF")
-	b.modern()
+	b := started(t, nil, "read", "say "+answerLine("$ID", discoverResult), "read", "bytewise "+answerLine("$ID", `{"a":"é😀"}`), "read", "big 4194304", "read",
+		`raw "\ufeff{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{}}\r\n"`, "untilEOF")
+	b.discover()
 	for range 3 {
 		b.call("{}")
 	}
@@ -109,6 +109,10 @@ func TestAFrameArrivesWholeHoweverItIsCut(t *testing.T) {
 		if string(full[i].payload) != w {
 			t.Errorf("answer %d has %d bytes, want %d", i+1, len(full[i].payload), len(w))
 		}
+	}
+	// The reader's buffer has been written over since.
+	if _, full := await[domain.ProbeAnswered](t, b.ledger, 1); string(full[0].evidence) != answerLine("1", discoverResult) {
+		t.Errorf("evidence is %.80q", full[0].evidence)
 	}
 }
 

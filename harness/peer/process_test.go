@@ -62,6 +62,7 @@ func TestAPeerHasNoDescriptorButItsPipesAndIsDeafToNoSignal(t *testing.T) {
 	b.Do(domain.Launch{At: at1}, nil)
 	flags := notes(t, filepath.Join(dir, "flags"), 3)
 	fds := notes(t, filepath.Join(dir, "fds"), 3)
+	fds = slices.DeleteFunc(fds, func(fd string) bool { return fd == "10" }) // where a shell keeps what it redirects
 	if !slices.Equal(fds, []string{"0", "1", "2"}) {
 		t.Errorf("descriptors are %q", fds)
 	}

@@ -34,7 +34,7 @@ type lockFile struct {
 }
 
 type lockedPeer struct {
-	Name     string `yaml:"name"`
+	Name    string `yaml:"name"`
 	pin.Pin `yaml:",inline"`
 }
 
