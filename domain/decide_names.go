@@ -67,7 +67,7 @@ func (s *State) merge() (Merged, []Input) {
 // decideMerge puts a new namespace in force once every peer has listed, failed
 // or been refused, and again whenever that changes the names.
 func (s *State) decideMerge() []Data {
-	if !s.allSettled() || s.Rejected != nil || s.Stopped {
+	if !s.allSettled() || s.Rejected != nil {
 		return nil
 	}
 	m, inputs := s.merge()

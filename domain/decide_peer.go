@@ -71,10 +71,10 @@ func (s *State) decideSpawnFailed(d SpawnFailed) []Data {
 // later ends were folded by Apply, and the calls they cost by exchange.failed.
 func (s *State) decideExited(d PeerExited) []Data {
 	p := s.current(d.At)
-	if p == nil || s.Stopped {
+	switch {
+	case p == nil:
 		return nil
-	}
-	if p.probe.closed {
+	case p.probe.closed:
 		return p.unlisted()
 	}
 	how := exitWords(d)
@@ -258,7 +258,7 @@ func uncovered(required, allowed jsontext.Value) string {
 
 func (s *State) decideAmbiguous(p *Peer, code Code, signal, evidence string) []Data {
 	if p.probe.legacyExcluded {
-		return refuse(p, CodeModernEvidence, "server/discover ended with "+signal+" after modern behaviour was seen; no downgrade is made", evidence)
+		return refuse(p, CodeModernEvidence, "after modern behaviour was seen, the probe ended with "+signal+"; no downgrade is made", evidence)
 	}
 	if !p.Config.mayInitialize() {
 		return refuse(p, code, ambiguous(signal), evidence)

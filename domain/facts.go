@@ -44,8 +44,14 @@ func ReadAnswer(m Message) (Facts, jsontext.Value) {
 			f.ResultType = resultTypeWord(value)
 		case "isError":
 			f.IsError = value.Kind() == 't'
+			if k := value.Kind(); k != 't' && k != 'f' && k != 'n' {
+				f.Kind = FactBroken // neither a success nor a failure
+			}
 		}
 	})
+	if f.Kind == FactBroken {
+		return Facts{Kind: FactBroken}, nil
+	}
 	return f, m.Result
 }
 

@@ -37,7 +37,9 @@ func uncorrelatedRows() []row {
 const waitsInit = "waits for initialize (allow_legacy); initialize sent"
 
 func ambiguousRows() []row {
-	one := func(name, source, off string, steps ...step) row { return row{name, source, steps, "closed " + off, waitsInit, false} }
+	one := func(name, source, off string, steps ...step) row {
+		return row{name, source, steps, "closed " + off, waitsInit, false}
+	}
 	rows := []row{
 		one("silence", seedLegacy, "ambiguous_silence", silence),
 		one("the process ends", seedLegacy, "ambiguous_exit", exit, spawnNext),

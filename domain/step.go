@@ -24,11 +24,12 @@ func (s *State) Step(o Event) []Event {
 // changes nothing. A decision may lead to further ones: an era to a list, a
 // list to a merge.
 func (s *State) Decide(e Event) []Data {
+	if s.Stopped {
+		return s.decideStopped(e)
+	}
 	switch d := e.Data.(type) {
 	case ServiceStarted:
 		return s.endCalls(StatusLost, CodeServiceRestarted)
-	case ServiceStopped:
-		return s.endCalls(StatusCancelled, CodeShuttingDown)
 	case ConfigLoaded:
 		return s.decideConfig(e)
 	case PeerSpawned:
@@ -53,6 +54,18 @@ func (s *State) Decide(e Event) []Data {
 		return s.decideMerge()
 	case EraDetermined:
 		return s.decideListing(d)
+	}
+	return nil
+}
+
+// decideStopped is Decide after service.stopped: what is under way is ended, a
+// call is refused, and nothing is sent or started any more.
+func (s *State) decideStopped(e Event) []Data {
+	switch d := e.Data.(type) {
+	case ServiceStopped:
+		return s.endCalls(StatusCancelled, CodeShuttingDown)
+	case CallReceived:
+		return s.decideCall(e, d)
 	}
 	return nil
 }

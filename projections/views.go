@@ -9,7 +9,7 @@ import (
 	"os"
 	"sync/atomic"
 
-	_ "github.com/mattn/go-sqlite3" // the driver
+	"github.com/mattn/go-sqlite3"
 
 	"waybill/domain"
 	"waybill/migrations"
@@ -28,7 +28,9 @@ type Views struct {
 
 // Open opens the views of a log at path, and makes the file where there is
 // none. Views of another log, or of one that is ahead of head, are thrown away:
-// they are no views of this log. So is a file that cannot be read.
+// they are no views of this log. So is a file that is damaged or of something
+// else. Views of a later release are left alone and give an error matching
+// migrations.ErrNewerSchema. The caller holds the lock of the data directory.
 func Open(ctx context.Context, path, log string, head int64) (*Views, error) {
 	v, err := open(ctx, path, log)
 	if err == nil && v.stored <= head {
@@ -37,7 +39,7 @@ func Open(ctx context.Context, path, log string, head int64) (*Views, error) {
 	if err == nil {
 		err = v.Close()
 	}
-	if errors.Is(err, migrations.ErrNewerSchema) {
+	if ctx.Err() != nil || errors.Is(err, migrations.ErrNewerSchema) || passing(err) {
 		return nil, err
 	}
 	for _, end := range []string{"", "-wal", "-shm"} {
@@ -46,6 +48,23 @@ func Open(ctx context.Context, path, log string, head int64) (*Views, error) {
 		}
 	}
 	return open(ctx, path, log)
+}
+
+// passing reports whether an error says nothing about the content of the file:
+// views that are made again would meet it too.
+func passing(err error) bool {
+	if errors.Is(err, fs.ErrPermission) {
+		return true
+	}
+	var e sqlite3.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrNomem, sqlite3.ErrFull, sqlite3.ErrPerm, sqlite3.ErrReadonly, sqlite3.ErrInterrupt:
+		return true
+	}
+	return false
 }
 
 func open(ctx context.Context, path, log string) (*Views, error) {
@@ -155,8 +174,8 @@ func (v *Views) write(ctx context.Context, tx *sql.Tx, facts []domain.Event) err
 		}
 		peers = true
 		switch e.Data.(type) {
-		case domain.NamespaceMerged, domain.CatalogAccepted, domain.CollisionDecided:
-			names = true
+		case domain.NamespaceMerged, domain.CatalogAccepted, domain.CollisionDecided, domain.ConfigLoaded:
+			names = true // a configuration drops the lists, and so the definitions, of peers that it does not name
 		}
 		if d, ok := e.Data.(domain.NamespaceMerged); ok {
 			if err := writeNamespace(ctx, tx, e.Seq, d); err != nil {

@@ -12,8 +12,9 @@ import (
 
 // scriptedPeer is an MCP server of ours that notes each line it receives
 // ("got") and each call it runs ("ran") in a file. Its modes are modern, legacy,
-// refusing (an unknown error to everything), silent and leaving (exits at the
-// first message it does not know).
+// refusing (an unknown error to everything), silent (never answers), mute (a
+// legacy one that does not answer what it does not know) and leaving (one that
+// exits then).
 func scriptedPeer(args []string, in io.Reader, out io.Writer) int {
 	mode, file := args[0], args[1]
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -64,6 +65,8 @@ func (p *peerScript) take(line string) bool {
 		return true
 	case m.Method == "server/discover" && p.mode == "leaving":
 		return false
+	case m.Method == "server/discover" && p.mode == "mute":
+		return true
 	case m.Method == "server/discover" && p.mode == "legacy":
 		p.fail(m, -32601, "unknown")
 		return true
@@ -136,5 +139,8 @@ func (p *peerScript) fail(m rpc, code int, text string) {
 func (p *peerScript) write(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(line) < 1<<16 {
+		fmt.Fprintf(p.note, "said %s\n", line)
+	}
 	_, _ = io.WriteString(p.out, line+"\n")
 }

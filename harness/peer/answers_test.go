@@ -187,7 +187,8 @@ func TestALateAnswerToTheProbeIsReportedAndALateCallIsNoise(t *testing.T) {
 	b := started(t, nil, "skip 2", "say "+answerLine("1", discoverResult), "say "+answerLine("2", "{}"), "read", "say "+answerLine("2", "{}"),
 		"say "+answerLine("1", discoverResult), "say "+answerLine("$ID", "{}"), "untilEOF")
 	// The peer answers only when it has read the second request, which is sent when the first is late.
-	b.ask(domain.Send{Method: domain.MethodDiscover, Deadline: 1}, "")
+	b.ask(domain.Send{Method: domain.MethodDiscover, Deadline: 500}, "")
+	b.notes(1)
 	await[domain.DeadlinePassed](t, b.ledger, 1)
 	b.call("{}")
 	_, full := await[domain.ProbeAnswered](t, b.ledger, 1)

@@ -137,7 +137,7 @@ func self(t testing.TB) string {
 
 func actor(t testing.TB, file string, steps ...string) Spec {
 	return Spec{Name: "p", Path: self(t),
-		Env: []string{raceVar, roleVar + "=peer", scriptVar + "=" + strings.Join(steps, "\n"), fileVar + "=" + file}}
+		Env: []string{roleVar + "=peer", scriptVar + "=" + strings.Join(steps, "\n"), fileVar + "=" + file}}
 }
 
 func testConfig(t testing.TB, l *ledger, specs map[string]Spec) Config {

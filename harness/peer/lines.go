@@ -35,14 +35,14 @@ func (l *lines) next() (line []byte, unfinished int, err error) {
 		return l.finish(part)
 	}
 	l.long = append(l.long[:0], part...)
-	for err == bufio.ErrBufferFull && len(l.long) <= l.limit {
+	for errors.Is(err, bufio.ErrBufferFull) && len(l.long) <= l.limit {
 		part, err = l.r.ReadSlice('\n')
 		l.long = append(l.long, part...)
 	}
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		return l.finish(l.long)
-	case bufio.ErrBufferFull:
+	case errors.Is(err, bufio.ErrBufferFull):
 		return nil, len(l.long), errLineTooLong
 	}
 	return nil, len(l.long), err

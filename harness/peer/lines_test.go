@@ -26,7 +26,7 @@ func TestLinesAreTheSameHoweverTheyArrive(t *testing.T) {
 		for ; err == nil; line, unfinished, err = in.next() {
 			got = append(got, string(line))
 		}
-		if !slices.Equal(got, want) || unfinished != len("half") || err != io.EOF {
+		if !slices.Equal(got, want) || unfinished != len("half") || !errors.Is(err, io.EOF) {
 			t.Errorf("%s: %d lines, then %d bytes and %v", name, len(got), unfinished, err)
 		}
 	}

@@ -41,15 +41,18 @@ func TestAProcessGetsItsArgumentsEnvironmentAndDirectoryAsGiven(t *testing.T) {
 	}
 }
 
-func TestAnEmptyEnvironmentIsEmpty(t *testing.T) {
+func TestAnEmptyEnvironmentIsEmptyAndThePathIsTheName(t *testing.T) {
 	dir := t.TempDir()
 	b := newBench(t, func(c *Config) {
-		c.Specs["p"] = Spec{Name: "p", Path: "/bin/sh", Args: []string{"-c", "cat /proc/$$/environ | wc -c > size"}, Dir: dir}
+		c.Specs["p"] = Spec{Name: "p", Path: "/bin/sh", Args: []string{"-c", "echo $0 > name; cat /proc/$$/environ | /usr/bin/wc -c > size"}, Dir: dir}
 	})
 	b.Do(domain.Launch{At: at1}, nil)
 	b.ended()
 	if size := notes(t, filepath.Join(dir, "size"), 1)[0]; strings.TrimSpace(size) != "0" {
 		t.Errorf("an empty environment has %s bytes", size)
+	}
+	if name := notes(t, filepath.Join(dir, "name"), 1)[0]; name != "/bin/sh" {
+		t.Errorf("argv[0] is %q", name)
 	}
 }
 

@@ -170,7 +170,7 @@ func (w *watchdog) reap() error {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
 		switch {
-		case err == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil || pid == 0:
 			return err
@@ -191,7 +191,7 @@ func (w *watchdog) bury() {
 			continue
 		}
 		g.ticks--
-		if g.ticks > 0 && unix.Kill(-pid, 0) != unix.ESRCH {
+		if g.ticks > 0 && !errors.Is(unix.Kill(-pid, 0), unix.ESRCH) {
 			continue
 		}
 		delete(w.groups, pid)
@@ -218,7 +218,7 @@ func (w *watchdog) purge(ended <-chan os.Signal) {
 	for pid := range w.groups {
 		killGroup(pid, unix.SIGKILL)
 	}
-	for wait := time.Millisecond; w.reap() != unix.ECHILD; wait = min(2*wait, purgeWait) {
+	for wait := time.Millisecond; !errors.Is(w.reap(), unix.ECHILD); wait = min(2*wait, purgeWait) {
 		for _, pid := range descendants(os.Getpid()) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
@@ -231,7 +231,7 @@ func (w *watchdog) purge(ended <-chan os.Signal) {
 
 // killGroup signals a group, or its first process alone where that has joined another group.
 func killGroup(pid int, s unix.Signal) {
-	if unix.Kill(-pid, s) == unix.ESRCH {
+	if errors.Is(unix.Kill(-pid, s), unix.ESRCH) {
 		_ = unix.Kill(pid, s)
 	}
 }

@@ -96,7 +96,7 @@ func playService() {
 	file, count := os.Getenv(fileVar), os.Getenv(scriptVar)
 	peers, _ := strconv.Atoi(count)
 	self, _ := os.Executable()
-	spec := Spec{Path: self, Env: []string{raceVar, roleVar + "=peer", fileVar + "=" + file, scriptVar + "=deafTo 15\nfork group\nfork setsid\nhang"}}
+	spec := Spec{Path: self, Env: []string{roleVar + "=peer", fileVar + "=" + file, scriptVar + "=deafTo 15\nfork group\nfork setsid\nhang"}}
 	specs := map[string]Spec{}
 	for i := range peers {
 		specs[strconv.Itoa(i)] = spec
@@ -271,7 +271,7 @@ func TestParentsAreReadWhateverAProcessIsCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(name)
-	cmd.Env = []string{raceVar, roleVar + "=peer", scriptVar + "=untilEOF"}
+	cmd.Env = []string{roleVar + "=peer", scriptVar + "=untilEOF"}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,142 @@
+package domain
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// frameSeeds are the frames of the probe table, with an id put in.
+func frameSeeds() [][]byte {
+	var out [][]byte
+	for _, x := range driveFrames() {
+		out = append(out, []byte(`{"jsonrpc":"2.0","id":1,`+x.members+`}`))
+	}
+	for _, s := range []string{discoverResult, legacyResult, notFound, toolList("a", "b"), listPage(next(`""`), "a", "a", "bad name"), "\xef\xbb\xbf{}",
+		`[{"jsonrpc":"2.0"}]`, `{"id":1e0}`, `{"id":"1","id":1}`, `{"result":{"a":{"b":[1,2,{"c":null}]}}}`, "{\"a\":\"\xff\"}", `{"a":"\ud83d"}`} {
+		out = append(out, []byte(strings.ReplaceAll(s, "$ID", "1")))
+	}
+	return out
+}
+
+// FuzzParseMessage: a frame is one object or refused, and its members are slices
+// of it that stand where the text says.
+func FuzzParseMessage(f *testing.F) {
+	for _, s := range frameSeeds() {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		kept := bytes.Clone(frame)
+		m, err := ParseMessage(frame)
+		again, err2 := ParseMessage(frame)
+		if (err == nil) != (err2 == nil) || !reflect.DeepEqual(m, again) || !bytes.Equal(kept, frame) {
+			t.Fatalf("read twice: %+v %v, %+v %v", m, err, again, err2)
+		}
+		if err != nil {
+			return
+		}
+		for _, v := range [][]byte{m.Version, m.ID, m.Method, m.Params, m.Result, m.Error} {
+			if !bytes.Contains(frame, v) {
+				t.Errorf("%q is no part of %q", v, frame)
+			}
+		}
+		if id, ok := m.RequestID(); ok && (id <= 0 || !m.HasID()) {
+			t.Errorf("id %d of %q", id, m.ID)
+		}
+		if other, err := ParseMessage(append(append([]byte("["), frame...), ']')); err == nil {
+			t.Errorf("a batch was taken for %+v", other)
+		}
+		if _, err := ParseMessage(append(bytes.Clone(frame), frame...)); err == nil {
+			t.Errorf("two messages on a line were taken for one")
+		}
+	})
+}
+
+// FuzzClassify: what an answer means never panics, follows from its bytes alone,
+// and the classes keep apart what must be kept apart.
+func FuzzClassify(f *testing.F) {
+	for _, s := range frameSeeds() {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		d, i := ClassifyDiscover(frame), ClassifyInitialize(frame, LegacyRevisions)
+		if !reflect.DeepEqual(d, ClassifyDiscover(frame)) || i != ClassifyInitialize(frame, LegacyRevisions) {
+			t.Fatalf("classified twice, it came out differently: %+v %+v", d, i)
+		}
+		modern := ModernEvidence(frame)
+		switch d.Kind {
+		case DiscoverValid, DiscoverVersionRefused, DiscoverCapabilityMissing, DiscoverHeaderMismatch:
+			if !modern {
+				t.Errorf("%q is modern as an answer, but no evidence", frame)
+			}
+		case DiscoverAmbiguousError, DiscoverAmbiguousEmpty:
+			if modern {
+				t.Errorf("%q is ambiguous and evidence at once", frame)
+			}
+		}
+		if i.Code == "" && (modern || !contains(LegacyRevisions, i.Revision)) {
+			t.Errorf("%q selects legacy %q; modern evidence %t", frame, i.Revision, modern)
+		}
+		if ClassifyInitialize(frame, nil).Code == "" {
+			t.Errorf("%q selects a revision that is not configured", frame)
+		}
+		if len(d.Signal) > 120 || len(i.Signal) > 300 || strings.ContainsAny(d.Signal+i.Signal, "\n\r\x00") {
+			t.Errorf("signals %q and %q do not fit a sentence", d.Signal, i.Signal)
+		}
+		classifyPage(t, frame)
+	})
+}
+
+func classifyPage(t *testing.T, frame []byte) {
+	for _, era := range []Era{EraModern, EraLegacy} {
+		p, code, reason := parsePage(frame, era)
+		p2, code2, reason2 := parsePage(frame, era)
+		if !reflect.DeepEqual(p, p2) || code != code2 || reason != reason2 || (code == "") != (reason == "") {
+			t.Fatalf("read twice, the page came out differently: %+v %s, %+v %s", p, code, p2, code2)
+		}
+		if code != "" {
+			continue
+		}
+		c, bad, _ := buildCatalog([]page{p, p})
+		if len(c.Tools)+len(bad) != 2*len(p.tools) {
+			t.Errorf("%d tools and %d bad ones of %d", len(c.Tools), len(bad), 2*len(p.tools))
+		}
+		for _, tool := range c.Tools {
+			if !ValidToolName(tool.Local) || !bytes.Contains(frame, tool.Definition) {
+				t.Errorf("tool %q with %q", tool.Local, tool.Definition)
+			}
+		}
+		for _, b := range bad {
+			if len(b.Name) > 128*10 {
+				t.Errorf("the name of a bad tool has %d bytes", len(b.Name))
+			}
+		}
+	}
+	if m, err := ParseMessage(frame); err == nil {
+		f, value := ReadAnswer(m)
+		if status, _, ran := f.settle(EraModern); status == "" || ran == "" || (f.Kind == FactBroken) != (value == nil) {
+			t.Errorf("%q settles as %q, %q with %q", frame, status, ran, value)
+		}
+	}
+}
+
+// FuzzParseCall: what a host sends is read or refused, and arguments are bytes
+// of it.
+func FuzzParseCall(f *testing.F) {
+	f.Add([]byte(`{"tool":"t","arguments":{"n":9007199254740993},"call_id":"c","generation":1,"timeout_ms":5}`))
+	f.Add([]byte(`{"tool":"t","tool":"u"}`))
+	f.Add([]byte(`{"tool":"","arguments":null}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, problem := ParseCall(b)
+		if problem == "" && (r.Tool == "" || len(r.Tool) > 256 || r.Timeout < 0 || r.Timeout > MaxTimeout || r.Generation < 0) {
+			t.Errorf("%q was read as %+v", b, r)
+		}
+		if !isObject(r.Arguments) || string(r.Arguments) != "{}" && !bytes.Contains(b, r.Arguments) {
+			t.Errorf("arguments %q of %q", r.Arguments, b)
+		}
+		if strings.ContainsAny(problem, "\n\r\x00") || len(problem) > 200 {
+			t.Errorf("problem %q does not fit a sentence", problem)
+		}
+	})
+}

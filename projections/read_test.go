@@ -1,0 +1,137 @@
+package projections_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"waybill/projections"
+)
+
+func TestEachCallHasARowThatSaysHowItEnded(t *testing.T) {
+	list := makeHistory(t)
+	v := open(t, viewsFile(t), len(list))
+	defer v.Close()
+	feed(t, v, list, someAtOnce)
+	calls, err := v.Calls(t.Context(), 100)
+	noErr(t, err)
+	var got []string
+	for i, c := range calls {
+		got = append(got, fmt.Sprintf("%s %s %s: %s %s %s, %s %s", c.Call, c.Host, c.Tool, c.Status, c.Code, c.Ran, c.Peer, c.Local))
+		if i > 0 && c.ReceivedSeq >= calls[i-1].ReceivedSeq {
+			t.Errorf("call %d was received at %d, the one before it at %d: want the newest first", i, c.ReceivedSeq, calls[i-1].ReceivedSeq)
+		}
+		end := list[c.SettledSeq-1]
+		if kind := end.Data.Kind(); end.Call() != c.Call || kind != "call.settled" && kind != "call.refused" {
+			t.Errorf("call %s ended at %d, which is %s of %s", c.Call, c.SettledSeq, kind, end.Call())
+		}
+	}
+	want := []string{
+		"local/g local alpha/search: protocol_error peer_error maybe, alpha search",
+		"local/c local sum: cancelled shutting_down maybe, beta sum",
+		"local/f local search: refused name_moved no,  ",
+		"local/e local alpha_only: lost service_restarted maybe, alpha alpha_only",
+		"local/d local sum: lost transport_lost maybe, gamma sum",
+		"local/wb-1 local : refused bad_request no,  ",
+		"other/b other sum: timed_out timed_out maybe, gamma sum",
+		"local/b local beta/search: tool_error tool_error yes, beta search",
+		"local/a local search: complete  yes, alpha search",
+		"local/early local search: refused overloaded no,  ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("calls are\n%q\nwant\n%q", got, want)
+	}
+	few, err := v.Calls(t.Context(), 2)
+	noErr(t, err)
+	if !slices.Equal(few, calls[:2]) {
+		t.Errorf("the last two are %+v", few)
+	}
+}
+
+func TestACallUnderWayHasNoStatus(t *testing.T) {
+	list := makeHistory(t)
+	n := slices.IndexFunc(list, func(e event) bool { return e.Data.Kind() == "call.routed" })
+	v := open(t, viewsFile(t), len(list))
+	defer v.Close()
+	feed(t, v, list[:n+1], oneByOne)
+	calls, err := v.Calls(t.Context(), 1)
+	noErr(t, err)
+	want := projections.Call{Call: "local/a", Host: "local", Tool: "search", Peer: "alpha", Local: "search", ReceivedSeq: int64(n)}
+	if len(calls) != 1 || calls[0] != want {
+		t.Errorf("calls are %+v, want %+v", calls, want)
+	}
+}
+
+func TestEmptyViewsHaveListsAndNoNulls(t *testing.T) {
+	path := viewsFile(t)
+	v := open(t, path, 0)
+	defer v.Close()
+	report, err := v.Report(t.Context())
+	noErr(t, err)
+	b, err := json.Marshal(report)
+	noErr(t, err)
+	if string(b) != `{"log":"`+logID+`","peers":[],"namespaces":[],"collisions":[]}` {
+		t.Errorf("report is %s", b)
+	}
+	generation, tools, err := v.Tools(t.Context())
+	if err != nil || generation != 0 || tools == nil || len(tools) != 0 {
+		t.Errorf("tools: %d, %v, %v", generation, tools, err)
+	}
+	info, err := os.Stat(path)
+	noErr(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has mode %v", info.Mode())
+	}
+}
+
+// Whoever reads while batches are written sees the end of a batch, whole.
+func TestReadersSeeWholeBatchesBesideTheWriter(t *testing.T) {
+	list := makeHistory(t)
+	whole := map[string]bool{}
+	for n := 0; n <= len(list); n++ {
+		b, err := json.Marshal(folded(list, n).Report(logID))
+		noErr(t, err)
+		whole[string(b)] = true
+	}
+	v := open(t, viewsFile(t), len(list))
+	defer v.Close()
+	written, readers := make(chan struct{}), make(chan error, 3)
+	for range cap(readers) {
+		go func() { readers <- readUntil(v, written, whole) }()
+	}
+	feed(t, v, list, oneByOne)
+	close(written)
+	for range cap(readers) {
+		noErr(t, <-readers)
+	}
+}
+
+func readUntil(v *projections.Views, written <-chan struct{}, whole map[string]bool) error {
+	for done := false; !done; {
+		select {
+		case <-written:
+			done = true // and look once more
+		default:
+		}
+		r, err := v.Report(background)
+		if err != nil {
+			return err
+		}
+		b, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if !whole[string(b)] {
+			return fmt.Errorf("a reader saw %s, which the state never was", b)
+		}
+		if _, _, err := v.Tools(background); err != nil {
+			return err
+		}
+		if _, err := v.Calls(background, 5); err != nil {
+			return err
+		}
+	}
+	return nil
+}
