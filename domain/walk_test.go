@@ -12,7 +12,7 @@ import (
 func TestRandomWalks(t *testing.T) {
 	seen := map[string]int{}
 	inits, modern := 0, 0
-	for seed := range int64(150000) {
+	for seed := range int64(100000) {
 		d := drive(t, walk(rand.New(rand.NewSource(seed))))
 		for _, k := range kinds(d.w.log) {
 			seen[k]++
@@ -36,28 +36,58 @@ func TestRandomWalks(t *testing.T) {
 	}
 }
 
-// walk draws 40 to 160 observations.
+// walk draws one to four lives of the service: a start, peers that mostly come
+// up, and then whatever may happen.
 func walk(r *rand.Rand) []byte {
-	often := slices.Concat(slices.Repeat([]byte{opSpawned}, 6), slices.Repeat([]byte{opProbed}, 8), slices.Repeat([]byte{opListed}, 8),
-		slices.Repeat([]byte{opCall}, 5), slices.Repeat([]byte{opAnswered}, 4), slices.Repeat([]byte{opDeadline}, 2),
-		[]byte{opStray, opStray, opExited, opExited, opFailed, opClock, opSpawnFailed})
-	out := []byte{opStart, byte(r.Intn(256))}
-	if r.Intn(2) == 0 {
-		out[1] &= 0x0f
-	}
-	for range 40 + r.Intn(120) {
-		op := often[r.Intn(len(often))]
-		if r.Intn(25) == 0 {
-			op = []byte{opStart, opStart, opStop, opLoad}[r.Intn(4)]
-		}
+	var out []byte
+	for range 1 + r.Intn(4) {
 		arg := byte(r.Intn(256))
-		if op == opProbed && r.Intn(3) > 0 { // an answer that decides the era
-			arg = byte(r.Intn(3)) + 3*[]byte{0, 1, 20, 10}[r.Intn(4)]
+		if r.Intn(3) > 0 {
+			arg &= 0x0f
 		}
-		if (op == opDeadline || op == opAnswered) && r.Intn(2) == 0 {
-			arg |= 0xfc
+		out = append(out, opStart, arg)
+		for _, peer := range r.Perm(3) {
+			out = append(out, comeUp(r, byte(peer))...)
 		}
-		out = append(out, op, arg)
+		for range r.Intn(40) {
+			out = append(out, happen(r)...)
+		}
 	}
 	return out
+}
+
+// comeUp brings a peer up as modern or, after an ambiguous signal, as legacy.
+func comeUp(r *rand.Rand, peer byte) []byte {
+	answer := func(i byte) []byte { return []byte{opProbed, peer + 3*i} }
+	list := []byte{opListed, peer + 3*byte(r.Intn(6)) + 18*[]byte{0, 0, 0, 2, 1, 5}[r.Intn(6)]}
+	up := []byte{opSpawned, peer}
+	switch r.Intn(8) {
+	case 0:
+		return slices.Concat(up, []byte{opExited, peer}, up, answer(20), list)
+	case 1, 2:
+		return slices.Concat(up, answer(1), answer(20), list)
+	case 3:
+		return slices.Concat(up, happen(r), happen(r))
+	}
+	return slices.Concat(up, answer(0), list)
+}
+
+// happen draws one observation.
+func happen(r *rand.Rand) []byte {
+	op := []byte{opSpawned, opProbed, opProbed, opStray, opListed, opCall, opCall, opCall, opCall, opAnswered, opAnswered, opDeadline,
+		opDeadline, opFailed, opExited, opClock, opSpawnFailed}[r.Intn(17)]
+	if r.Intn(60) == 0 {
+		op = []byte{opStop, opLoad}[r.Intn(2)]
+	}
+	arg := byte(r.Intn(256))
+	switch op {
+	case opCall:
+		arg &= 0x3f
+		if r.Intn(4) == 0 {
+			arg |= byte(1+r.Intn(3)) << 6
+		}
+	case opAnswered, opDeadline, opFailed:
+		arg |= []byte{0xf0, 0xfc}[r.Intn(2)]
+	}
+	return []byte{op, arg}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,8 +11,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpgo "github.com/mark3labs/mcp-go/server"
+
 	"waybill/domain"
 )
+
+func init() {
+	testPeers["mcp-go-peer"] = func([]string) int {
+		s := mcpgo.NewMCPServer("interop-mcp-go", "1.0.0", mcpgo.WithToolCapabilities(false))
+		s.AddTool(mcp.NewTool("greet", mcp.WithString("name", mcp.Required())),
+			func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return mcp.NewToolResultText("hello " + r.GetString("name", "nobody")), nil
+			})
+		if mcpgo.ServeStdio(s) != nil {
+			return 1
+		}
+		return 0
+	}
+}
 
 // modules returns the folder of the installed npm packages. Without it there is
 // nothing to test, and that is a failure.
@@ -24,8 +42,8 @@ func modules(t *testing.T) string {
 	return dir
 }
 
-// interopWorld writes a configuration of real servers: two legacy ones of npm
-// and a modern one of the official Go SDK.
+// interopWorld writes a configuration of real servers: three legacy ones of npm,
+// and modern ones written with the official Go SDK, mcp-go and the npm SDK.
 func interopWorld(t *testing.T) *world {
 	t.Helper()
 	dir := modules(t)
@@ -52,6 +70,9 @@ func interopWorld(t *testing.T) *world {
 	}
 	yaml := "nats: {listen: \"127.0.0.1:0\"}\npeers:\n" + entry("filesystem", fmt.Sprintf("%q", files)) + entry("memory") +
 		fmt.Sprintf("    set: {MEMORY_FILE_PATH: %q}\n", filepath.Join(w.dir, "memory.jsonl")) +
+		entry("everything", "stdio") +
+		fmt.Sprintf("  shout:\n    command: %q\n    args: [%q]\n    env: [PATH]\n    probe_timeout: 30s\n", node, filepath.Join(filepath.Dir(dir), "modern.mjs")) +
+		fmt.Sprintf("  mcpgo:\n    command: %q\n    args: [mcp-go-peer]\n", self) +
 		fmt.Sprintf("  notes:\n    command: %q\n    args: [demo-peer, notes]\n", self)
 	if err := os.WriteFile(w.file, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
@@ -62,7 +83,8 @@ func interopWorld(t *testing.T) *world {
 func TestInteropErasAreWhatTheyShouldBe(t *testing.T) {
 	w := interopWorld(t)
 	r := decode[domain.Report](t, w.must(exitDone, "check", "--json"))
-	want := map[string]string{"filesystem": "legacy 2025-11-25", "memory": "legacy 2025-11-25", "notes": "modern 2026-07-28"}
+	want := map[string]string{"filesystem": "legacy 2025-11-25", "memory": "legacy 2025-11-25", "notes": "modern 2026-07-28",
+		"everything": "legacy 2025-11-25", "shout": "modern 2026-07-28", "mcpgo": "modern 2026-07-28"}
 	for _, p := range r.Peers {
 		if got := string(p.Era) + " " + *p.Version; got != want[p.Name] || len(p.Tools) == 0 {
 			t.Errorf("%s: %s with %d tools, want %s", p.Name, got, len(p.Tools), want[p.Name])
@@ -79,6 +101,9 @@ func TestInteropCallsAreAnswered(t *testing.T) {
 		{"create_entities", `{"entities":[{"name":"tea","entityType":"drink","observations":["warm"]}]}`, "tea"},
 		{"read_graph", `{}`, "warm"},
 		{"search", `{"query":"tea"}`, "2 notes"},
+		{"shout", `{"text":"tea"}`, "TEA"},
+		{"greet", `{"name":"tea"}`, "hello tea"},
+		{"echo", `{"message":"tea"}`, "tea"},
 	} {
 		r := decode[reply](t, w.must(exitDone, "call", "--json", c.tool, c.args))
 		if !strings.Contains(string(r.Result), c.want) {

@@ -161,7 +161,7 @@ func (r *labRun) command(want int, command string, args ...string) string {
 // run is a whole life of the service with the case in it.
 func (r *labRun) run() {
 	r.command(exitDone, "init")
-	r.command(exitDone, "pin")
+	r.command(map[bool]int{false: exitDone, true: exitSomeNotReady}[r.c.unpinned], "pin")
 	r.start()
 	defer r.kill()
 	r.settle()

@@ -21,6 +21,8 @@ type labCase struct {
 	more     []string          // more lines in the peer's entry
 	bare     bool              // without PATH
 	slow     bool
+	unpinned bool   // no pin can be made of it
+	noise    string // what the counts of noise must hold
 	off, on  string
 	calls    []labCall // where it is ready
 	while    func(r *labRun)
@@ -106,6 +108,15 @@ func (c labCase) with(f func(c *labCase)) labCase {
 	return c
 }
 
+// noisy says how many lines of a kind the peer wrote; 0 is any number.
+func (c labCase) noisy(what string, lines int) labCase {
+	c.noise = fmt.Sprintf(`"what":%q,"count":`, what)
+	if lines > 0 {
+		c.noise += fmt.Sprintf("%d,", lines)
+	}
+	return c
+}
+
 func echo(n int, want string) []labCall {
 	var calls []labCall
 	for range n {
@@ -127,7 +138,8 @@ func pipeCases() []labCase {
 	slow := labCall{tool: "slow", timeout: "1s", want: timedOut}
 	next := labCall{tool: "echo", args: `{"text":"own"}`, want: done, result: "echo:own", never: "LATE"}
 	return []labCase{
-		modern("B01"), modern("B02"), modern("B03"), modern("B05"), modern("B06"), modern("B07"), modern("B16"), modern("B65"),
+		modern("B01").noisy("not_json", 2), modern("B02").noisy("not_json", 3), modern("B03").noisy("not_json", 6), modern("B05"), modern("B06"),
+		modern("B07").noisy("blank", 0), modern("B16").noisy("not_json", 5), modern("B65"),
 		modern("B09", echo(2, done)...),
 		modern("B10", echo(2, "complete result_too_large yes")...),
 		modern("B12", echo(6, done+"|complete result_too_large yes")...),
@@ -135,13 +147,13 @@ func pipeCases() []labCase {
 		// The lone surrogate is refused with its line; it is never replaced.
 		modern("B15", labCall{tool: "echo", timeout: "1s", want: timedOut}),
 		first("B17", labCall{timeout: "1s", want: timedOut}),
-		first("B19", labCall{timeout: "1s", want: timedOut}),
-		first("B20", labCall{timeout: "1s", want: timedOut}),
-		modern("B21", labCall{tool: "echo", want: lost}, labCall{tool: "echo", want: "refused peer_unavailable no"}),
-		first("B23", labCall{timeout: "1s", want: timedOut}),
-		modern("B24", labCall{tool: "echo", timeout: "1s", want: timedOut + "|" + done, never: "DECOY"}),
-		first("B25", labCall{timeout: "1s", want: timedOut}),
-		modern("B27", slow, next), modern("B28", slow, next),
+		first("B19", labCall{timeout: "1s", want: timedOut}).noisy("batch", 1),
+		first("B20", labCall{timeout: "1s", want: timedOut}).noisy("not_json", 1),
+		modern("B21", labCall{tool: "echo", want: lost}, labCall{tool: "echo", want: "refused peer_unavailable no"}).noisy("half_line", 1),
+		first("B23", labCall{timeout: "1s", want: timedOut}).noisy("unknown_id", 1),
+		modern("B24", labCall{tool: "echo", timeout: "1s", want: timedOut, never: "DECOY"}).noisy("unknown_id", 2),
+		first("B25", labCall{timeout: "1s", want: timedOut}).noisy("null_id", 1),
+		modern("B27", slow, next).noisy("late_answer", 1), modern("B28", slow, next).noisy("late_answer", 1),
 		modern("B31").with(func(c *labCase) { c.after = never("dropped_big_id") }),
 		modern("B130"), modern("B131"),
 	}
@@ -171,16 +183,18 @@ func processCases() []labCase {
 		closed("B51", "unavailable unknown ambiguous_silence", "unavailable unknown legacy_silence").with(func(c *labCase) {
 			c.note, c.more = "impatient", []string{"probe_timeout: 1s", "legacy_probe_timeout: 1s"}
 		}),
-		closed("B52", "unavailable unknown ambiguous_exit", "unavailable unknown legacy_exit"),
+		closed("B52", "unavailable unknown ambiguous_exit", "unavailable unknown legacy_exit").with(func(c *labCase) { c.after = leaves("1") }),
 		modern("B53"), modern("B54"), modern("B55"),
 		modern("B58", names).with(func(c *labCase) { c.after = noLeak }),
 		modern("B59"),
-		closed("B59", "unavailable unknown ambiguous_exit", "unavailable unknown legacy_exit").with(func(c *labCase) { c.note, c.bare = "without PATH", true }),
+		closed("B59", "unavailable unknown ambiguous_exit", "unavailable unknown legacy_exit").with(func(c *labCase) {
+			c.note, c.bare, c.after = "without PATH", true, leaves("127")
+		}),
 		modern("B60", labCall{tool: "pwd", want: done}).with(func(c *labCase) {
 			c.more, c.set = []string{"cwd: \"DIR\""}, map[string]string{"FAKEPEER_EXPECT_CWD": "DIR"}
 		}),
 		closed("B60", "unavailable unknown directory_missing", "unavailable unknown directory_missing").with(func(c *labCase) {
-			c.note, c.more = "elsewhere", []string{"cwd: \"DIR/nowhere\""}
+			c.note, c.unpinned, c.more = "elsewhere", true, []string{"cwd: \"DIR/nowhere\""}
 		}),
 		modern("B61", argv).with(func(c *labCase) { c.args = []string{"a (b) c.txt", "$HOME;id", "*"} }),
 		modern("B63", big, long, big, long),
@@ -229,7 +243,9 @@ func resultCases() []labCase {
 		}),
 		modern("B142", image.ends(lost), usual[0].ends("refused peer_unavailable no")).with(func(c *labCase) { c.note = "over the limit" }),
 		first("B145", labCall{want: "input_required input_required maybe"}),
-		modern("B153", labCall{tool: "charge", timeout: "1s", want: timedOut}).with(func(c *labCase) { c.set = map[string]string{"FAKEPEER_SCALE": "0.25"} }),
+		modern("B153", labCall{tool: "echo", timeout: "1s", want: timedOut}).with(func(c *labCase) {
+			c.set, c.after = map[string]string{"FAKEPEER_SCALE": "0.25"}, executedOnce
+		}),
 		modern("B154", labCall{tool: "big", want: "complete result_too_large yes"}),
 		modern("B156"),
 		modern("B133", labCall{tool: "echo", timeout: "120s", want: done}).with(func(c *labCase) { c.slow = true }),
@@ -330,8 +346,8 @@ func (r *labRun) ourInvariants() {
 		}
 	}
 	out := r.command(exitDone, "events", "--type", "noise.counted", "--peer", "lab")
-	if n := strings.Count(out, "\n"); n > 4 {
-		r.t.Errorf("%d events of noise; it is folded:\n%s", n, out)
+	if n := strings.Count(out, "\n"); n > 4 || !strings.Contains(out, r.c.noise) {
+		r.t.Errorf("%d events of noise, want few, and %s in them:\n%s", n, r.c.noise, out)
 	}
 }
 
@@ -340,6 +356,12 @@ func never(event string) func(*labRun) {
 		if _, events := r.received(); events[event] > 0 {
 			r.t.Errorf("the peer noted %s", event)
 		}
+	}
+}
+
+func executedOnce(r *labRun) {
+	if _, events := r.received(); events["executed"] != 1 {
+		r.t.Errorf("one call was executed %d times", events["executed"])
 	}
 }
 
@@ -397,5 +419,18 @@ func pinged(r *labRun) {
 		methods, _ := r.received()
 		return methods["(result)"] >= 10
 	})
-	r.call(0, usual[0])
+	r.c.calls, r.replies = append(r.c.calls[:3:3], usual[0]), append(r.replies, reply{})
+	r.call(3, usual[0])
+}
+
+// leaves checks what is said of a process that ended by itself.
+func leaves(status string) func(*labRun) {
+	return func(r *labRun) {
+		if exited := r.command(exitDone, "events", "--type", "peer.exited", "--peer", "lab"); !strings.Contains(exited, `"status":`+status) {
+			r.t.Errorf("the exit status %s is nowhere:\n%s", status, exited)
+		}
+		if reason := orDash(r.peer().Reason); !r.allowed && !strings.Contains(reason, status) {
+			r.t.Errorf("the reason does not hold the exit status %s: %s", status, reason)
+		}
+	}
 }

@@ -15,15 +15,19 @@ import (
 	"time"
 )
 
-// TestMain makes the test binary three programs: the tests; waybill itself,
-// where the first argument is a command; and a scripted peer.
+// testPeers are the programs that the test binary is, beside waybill itself:
+// MCP servers, by the first argument that makes it one.
+var testPeers = map[string]func(args []string) int{
+	"scripted-peer": func(args []string) int { return scriptedPeer(args, os.Stdin, os.Stdout) },
+	"fast-peer":     func([]string) int { return fastPeer(os.Stdin, os.Stdout) },
+}
+
+// TestMain makes the test binary many programs: the tests; a peer; and waybill
+// itself, where the first argument is a command.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		if os.Args[1] == "scripted-peer" {
-			os.Exit(scriptedPeer(os.Args[2:], os.Stdin, os.Stdout))
-		}
-		if os.Args[1] == "fast-peer" {
-			os.Exit(fastPeer(os.Stdin, os.Stdout))
+		if peer, ok := testPeers[os.Args[1]]; ok {
+			os.Exit(peer(os.Args[2:]))
 		}
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 	}
