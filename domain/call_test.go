@@ -242,6 +242,21 @@ func TestCallsAreEndedInTheOrderOfTheirRouting(t *testing.T) {
 	}
 }
 
+// TestStepNumbersItsEvents: dense, and each decision cites its observation.
+func TestStepNumbersItsEvents(t *testing.T) {
+	w := calling(t)
+	out := w.s.Step(Event{Seq: 7, Cause: 9, Time: 5, Mono: 6, Data: CallReceived{CallID: CallID{"local", "c"}, Tool: "write"}})
+	if len(out) != 2 || out[0].Seq != int64(len(w.log))+1 || out[0].Cause != 0 || out[1].Seq != out[0].Seq+1 || out[1].Cause != out[0].Seq ||
+		out[1].Time != 5 || out[1].Mono != 6 || !out[1].IsDecision() || out[0].IsDecision() || w.s.Head != out[1].Seq {
+		t.Errorf("numbered as %+v", out)
+	}
+	for i, e := range w.log {
+		if e.Seq != int64(i)+1 {
+			t.Fatalf("event %d has number %d", i+1, e.Seq)
+		}
+	}
+}
+
 func TestCallIDIsTakenForADay(t *testing.T) {
 	const day = 24 * 60 * 60 * 1_000_000_000
 	for _, c := range []struct {

@@ -249,6 +249,22 @@ func TestLegacyListNeedsNoModernFields(t *testing.T) {
 	}
 }
 
+// TestListUnderAnotherIdIsDropped, and the wait goes on.
+func TestListUnderAnotherIdIsDropped(t *testing.T) {
+	w := listing(t, EraModern)
+	x, frame := w.last("archive"), w.frame("archive", toolList("x"))
+	for _, d := range []CatalogListed{
+		{At: x.At, RequestID: x.RequestID + 1},
+		{At: x.At, RequestID: x.RequestID - 1},
+		{At: At{"archive", x.Incarnation + 1}, RequestID: x.RequestID},
+		{At: At{"nobody", 1}, RequestID: x.RequestID},
+	} {
+		d.Frame = RefTo([]byte(frame))
+		sameKinds(t, w.see(d, frame), "answer.dropped")
+	}
+	sameKinds(t, w.listed("archive", toolList("x")), "catalog.accepted", "namespace.merged")
+}
+
 func TestListThatDoesNotCome(t *testing.T) {
 	w := listing(t, EraModern)
 	out := w.silent("archive")

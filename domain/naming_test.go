@@ -280,9 +280,33 @@ func TestConfigurationLoadedAgainWaitsAgain(t *testing.T) {
 	c.Peers[0].Refusal, c.Peers[0].RefusalReason = CodePinMismatch, "differs"
 	c.Peers[2].Refusal, c.Peers[2].RefusalReason = CodeNotPinned, "no pin"
 	sameKinds(t, w.load(c), "peer.refused", "peer.admitted", "peer.launched", "peer.refused")
+	if got := w.refusal("b/x", 0); got != CodeEraUnknown {
+		t.Errorf("a call to a process that was just ordered: %q, want era_unknown", got)
+	}
 	out := w.ready("b", "x")
 	if n := len(all[NamespaceMerged](out)); n != 1 {
 		t.Errorf("merged %d times", n)
+	}
+}
+
+// TestCollisionThatGrowsIsDecidedAgain, one that stays is not.
+func TestCollisionThatGrowsIsDecidedAgain(t *testing.T) {
+	w := newWorld(t)
+	c := testConfig(PrefixOnCollision, "a", "b", "c")
+	want := [][]string{{"a", "b"}, nil, {"a", "b", "c"}}
+	for life, third := range []string{"z", "z", "x"} {
+		w.start(c)
+		w.ready("a", "x")
+		w.ready("b", "x")
+		var got []string
+		for _, d := range all[CollisionDecided](w.ready("c", third)) {
+			for _, o := range d.Candidates {
+				got = append(got, o.Peer)
+			}
+		}
+		if !slices.Equal(got, want[life]) {
+			t.Errorf("life %d: decided between %v, want %v", life+1, got, want[life])
+		}
 	}
 }
 

@@ -183,6 +183,8 @@ func correctableRows() []row {
 		same("-32021 met, then the process ends", seedNoFall, evidence, true, requires(`{"sampling":{}}`), exit, spawnNext),
 		same("-32021 for what is not configured", seedNoFall, missing, true, requires(`{"roots":{}}`)),
 		same("-32021 for more than is configured inside", seedNoFall, missing, true, requires(`{"elicitation":{"form":{},"url":{}}}`)),
+		same("-32021 for a value as it is configured", seedProbe, raise, true, requires(`{"experimental":{"flag":true}}`)),
+		same("-32021 for another value", seedNoFall, missing, true, requires(`{"experimental":{"flag":false}}`)),
 		same("-32021 for another kind of value", seedNoFall, missing, true, requires(`{"sampling":true}`)),
 		same("-32021 without data", specErrors, missing, true, code(-32021)),
 		same("-32021 with a list of names", specErrors, missing, true, requires(`["sampling"]`)),

@@ -19,7 +19,7 @@ func probeWorld(t testing.TB, allowLegacy bool) *world {
 	c := testConfig(PrefixOnCollision, "archive")
 	c.Peers[0].AllowLegacy = allowLegacy
 	c.Peers[0].LegacyRevisions = []string{"2025-11-25", "2024-11-05"}
-	c.Peers[0].Capabilities = []byte(`{"sampling":{},"elicitation":{"form":{}}}`)
+	c.Peers[0].Capabilities = []byte(`{"sampling":{},"elicitation":{"form":{}},"experimental":{"flag":true}}`)
 	w.start(c)
 	w.spawned("archive")
 	return w
@@ -238,6 +238,14 @@ func TestLegacyNeedsARevision(t *testing.T) {
 		if got := w.outcome(); !strings.HasPrefix(got, "closed ambiguous_") {
 			t.Errorf("%s, want a closing as ambiguous", got)
 		}
+	}
+}
+
+// TestModernRevisionIsNeverLegacy, not even where a configuration says so.
+func TestModernRevisionIsNeverLegacy(t *testing.T) {
+	frame := strings.NewReplacer("$ID", "1", "2025-11-25", "2026-07-28").Replace(legacyResult)
+	if a := ClassifyInitialize([]byte(frame), []string{"2026-07-28"}); a.Code != CodeLegacyRevision {
+		t.Errorf("classified as %+v", a)
 	}
 }
 

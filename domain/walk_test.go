@@ -12,7 +12,7 @@ import (
 func TestRandomWalks(t *testing.T) {
 	seen := map[string]int{}
 	inits, modern := 0, 0
-	for seed := range int64(100000) {
+	for seed := range int64(2000) {
 		d := drive(t, walk(rand.New(rand.NewSource(seed))))
 		for _, k := range kinds(d.w.log) {
 			seen[k]++

@@ -92,7 +92,7 @@ func (d DataDir) Init(node string) (id string, made []string, err error) {
 	default:
 		return "", made, err
 	}
-	if err := os.Remove(d.file("init.partial")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeFile(d.file("init.partial")); err != nil {
 		return "", made, err
 	}
 	return id, made, nil
@@ -229,7 +229,7 @@ func (d DataDir) Digester() (func([]byte) domain.Payload, error) {
 func writeFile(path string, b []byte, mode fs.FileMode) error {
 	tmp := path + ".new"
 	// What a crash left under this name may have another mode.
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeFile(tmp); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
@@ -280,8 +280,10 @@ type Lock struct{ f *os.File }
 const lockPatience = 300 * time.Millisecond
 
 // Lock takes the directory for this process, or gives a *LockedError. It takes
-// away the mark of an Init that made the log and crashed before it could: a mark
-// that outlived the log would make the next Init begin a second history.
+// away what a crash left and what would mislead: the run.json of a service that
+// is gone, because this process may have been given its pid, and the mark of an
+// Init that had made the log, because one that outlived the log would let the
+// next Init begin a second history.
 func (d DataDir) Lock() (*Lock, error) {
 	f, err := os.OpenFile(d.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -315,10 +317,18 @@ func (d DataDir) seize(f *os.File) error {
 	if _, err := f.WriteAt(fmt.Appendf(nil, "%-10d\n", os.Getpid()), 0); err != nil {
 		return err
 	}
+	if err := d.RemoveRun(); err != nil {
+		return err
+	}
 	if d.Exists() != nil {
 		return nil
 	}
-	if err := os.Remove(d.file("init.partial")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	return removeFile(d.file("init.partial"))
+}
+
+// removeFile removes a file that need not be there.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -372,8 +382,8 @@ func (d DataDir) WriteRun(r Run) error {
 	return writeFile(d.file("run.json"), append(b, '\n'), 0o600)
 }
 
-// RemoveRun takes run.json away.
-func (d DataDir) RemoveRun() error { return os.Remove(d.file("run.json")) }
+// RemoveRun takes run.json away, if it is there. The caller holds the lock.
+func (d DataDir) RemoveRun() error { return removeFile(d.file("run.json")) }
 
 // Running returns where the service is, and nil if none runs: the lock counts,
 // not the file. A lock that is held by a process that wrote no run.json is a

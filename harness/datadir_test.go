@@ -400,10 +400,15 @@ func TestTheServiceIsFoundByTheLockAndNotByTheFile(t *testing.T) {
 	end()
 	want("run.json is left by a service that has ended", 0, false)
 	pid, end = holder(t, dir)
+	if !missing(dir.file("run.json")) {
+		t.Error("the run.json of a service that is gone outlived the next lock")
+	}
+	noErr(t, dir.WriteRun(Run{PID: os.Getpid()}))
 	want("run.json is of another process than the lock", pid, true)
 	noErr(t, os.WriteFile(dir.file("run.json"), []byte("{"), 0o600))
 	want("run.json is broken", pid, true)
 	end()
+	noErr(t, dir.RemoveRun())
 	noErr(t, dir.RemoveRun())
 	noErr(t, os.Remove(dir.LogFile()))
 	if _, err := dir.Running(); !errors.Is(err, ErrNoLog) {

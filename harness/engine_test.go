@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"waybill/domain"
+	"waybill/projections"
 	"waybill/store"
 )
 
@@ -129,8 +131,11 @@ func TestDrainEndsWithTheLoop(t *testing.T) {
 	noErr(t, s.engine.WaitSettled(within(t)))
 	s.submit("local", `{"tool":"notes","call_id":"a"}`)
 	waitFor(t, "the call is sent", func() bool { return len(s.peers.sends()) == 1 })
+	drained := make(chan error, 1)
+	go func() { drained <- s.engine.Drain(within(t)) }()
+	waitFor(t, "Drain waits", func() bool { return strings.Contains(stacks(), "harness.(*Feed).wait") })
 	s.tell(domain.SpawnFailed{At: domain.At{Peer: "notes", Incarnation: 1}, Reason: strings.Repeat("x", 61<<10)}, nil, nil)
-	if err := s.engine.Drain(within(t)); !errors.Is(err, errStopping) {
+	if err := <-drained; !errors.Is(err, errStopping) {
 		t.Errorf("Drain of a loop that ended: %v", err)
 	}
 	if err := s.engine.Stop("test"); err == nil {
@@ -337,10 +342,91 @@ func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
 	noErr(t, s.engine.WaitSettled(within(t)))
 	s.submit("local", `{"tool":"notes"}`)
 	s.quit()
-	waitFor(t, "all goroutines of the package end", func() bool {
-		stacks := make([]byte, 1<<20)
-		stacks = stacks[:runtime.Stack(stacks, true)]
-		return !strings.Contains(string(stacks), "harness.(*Engine)") && !strings.Contains(string(stacks), "harness.(*lane)") &&
-			!strings.Contains(string(stacks), "harness.(*Loop)")
+	for _, owner := range []string{"harness.(*Engine)", "harness.(*lane)", "harness.(*Loop)", "harness.(*Feed)"} {
+		if left := stacks(); strings.Contains(left, owner) {
+			t.Errorf("a goroutine of %s is left:\n%s", owner, left)
+		}
+	}
+}
+
+// stacks is what every goroutine is doing.
+func stacks() string {
+	b := make([]byte, 1<<20)
+	return string(b[:runtime.Stack(b, true)])
+}
+
+func TestCloseWaitsForFollowersAndTakesTheirEndForNoFailure(t *testing.T) {
+	disk := openDisk(t, newLogFile(t))
+	for round := range 8 {
+		s := startService(t, disk, testConfig("notes"), nil)
+		views, err := projections.Open(t.Context(), filepath.Join(t.TempDir(), "views.db"), testLog, disk.Log.Head().Size)
+		noErr(t, err)
+		var ended atomic.Bool
+		s.engine.AttendFollower(views)
+		s.engine.Attend("slow", func(ctx context.Context) error {
+			<-ctx.Done()
+			for range 1000 {
+				runtime.Gosched()
+			}
+			ended.Store(true)
+			return ctx.Err()
+		})
+		noErr(t, s.engine.WaitSettled(within(t)))
+		for range round {
+			s.reply(s.submit("local", `{"tool":"notes"}`))
+		}
+		s.quit() // wherever the views are
+		if !ended.Load() {
+			t.Error("Close did not wait for a follower")
+		}
+		noErr(t, views.Close())
+	}
+}
+
+func TestACallUnderWayWhenTheConfigurationIsRejectedIsLostAndSettledByTheNextStart(t *testing.T) {
+	disk := openDisk(t, newLogFile(t))
+	var held domain.Send
+	holds := make(chan struct{}, 1)
+	search := func(r *rig, s domain.Send) {
+		f := listed(s.RequestID, "search")
+		r.tell(domain.CatalogListed{At: s.At, RequestID: s.RequestID, Frame: domain.RefTo(f)}, f, nil)
+	}
+	lists := func(hold bool) func(*rig, domain.Effect, []byte) {
+		return func(r *rig, e domain.Effect, _ []byte) {
+			switch s, ok := e.(domain.Send); {
+			case !ok || s.Method != "tools/list":
+				r.probes(e)
+			case hold && s.Peer == "sums":
+				held = s
+				holds <- struct{}{}
+			default:
+				search(r, s)
+			}
+		}
+	}
+	s := startService(t, disk, testConfig("notes", "sums"), lists(false))
+	noErr(t, s.engine.WaitSettled(within(t)))
+	s.quit()
+
+	c := testConfig("notes", "sums")
+	c.Collision = domain.RejectOnCollision
+	s = startService(t, disk, c, lists(true))
+	<-holds
+	waitFor(t, "notes is ready", func() bool {
+		r, err := s.engine.Report(within(t))
+		return err == nil && r.Peers[0].State == "ready"
 	})
+	got := s.submit("local", `{"tool":"search","call_id":"a"}`)
+	waitFor(t, "the call is sent", func() bool { return len(s.peers.sends()) == 1 })
+	search(s.rig, held)
+	s.wantReply(got, domain.StatusLost, domain.CodeServiceRestarted, domain.RanMaybe)
+	if err := s.engine.Stop("test"); !errors.As(err, new(*HaltError)) {
+		t.Errorf("Stop: %v", err)
+	}
+	noErr(t, s.engine.Close())
+
+	s = startService(t, disk, testConfig("notes"), nil)
+	noErr(t, s.engine.WaitSettled(within(t)))
+	s.quit()
+	wantOnce(t, readAll(t, disk, 0), "local/a")
 }

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 
 	"waybill/domain"
@@ -57,9 +56,9 @@ func Decode(ctx context.Context, src Source, logID string, r store.Record) (doma
 	if !ok {
 		return e, nil
 	}
-	var d [32]byte
-	if n, err := hex.Decode(d[:], []byte(ref.Digest)); err != nil || n != len(d) {
-		return e, fmt.Errorf("event %d cites evidence by a bad digest: run waybill-audit verify", r.Seq)
+	d, err := events.DigestOf(ref)
+	if err != nil {
+		return e, fmt.Errorf("event %d: %w: run waybill-audit verify", r.Seq, err)
 	}
 	if e.Evidence, err = src.Evidence(ctx, d); err != nil {
 		return e, fmt.Errorf("evidence of event %d: %w", r.Seq, err)

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -292,9 +291,9 @@ func seal(log string, e domain.Event) (store.Entry, error) {
 	}
 	entry := store.Entry{Type: e.Data.Kind(), Peer: e.Peer(), Call: e.Call(), Bytes: b}
 	if ref, ok := events.EvidenceOf(e.Data); ok {
-		var d [32]byte
-		if n, err := hex.Decode(d[:], []byte(ref.Digest)); err != nil || n != len(d) {
-			return store.Entry{}, fmt.Errorf("event %d cites evidence by a bad digest", e.Seq)
+		d, err := events.DigestOf(ref)
+		if err != nil {
+			return store.Entry{}, fmt.Errorf("seal event %d: %w", e.Seq, err)
 		}
 		entry.Evidence = []store.Evidence{{Digest: d, Bytes: e.Evidence}}
 	}

@@ -411,3 +411,38 @@ func TestOnCommitIsToldEachHeadBeforeTheEffects(t *testing.T) {
 		t.Errorf("told %v, want %v", heads, want)
 	}
 }
+
+func TestCallsThatStillWaitWhenTheLoopEndsAreAnswered(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(log *memLog, r *rig)
+		want error
+	}{
+		{"with a stop", func(_ *memLog, r *rig) { r.loop.Report(domain.ServiceStopped{Reason: "test"}, nil, nil) }, nil},
+		{"with a log that is not ours any more", func(log *memLog, _ *rig) { log.expect(moved) }, errLogMoved},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := newMemLog(t)
+				r := newRig(t, log, func(c *Config) { c.Batch = 2 }).start("notes")
+				synctest.Wait()
+				log.hold()
+				first := r.submit("local", `{"tool":"none","call_id":"a"}`)
+				synctest.Wait()
+				c.end(log, r)
+				var waiting []<-chan Reply
+				for range 5 {
+					waiting = append(waiting, r.submit("local", `{"tool":"none"}`))
+				}
+				log.pass()
+				if err := r.wait(); !errors.Is(err, c.want) {
+					t.Errorf("Run: %v, want %v", err, c.want)
+				}
+				r.reply(first)
+				for _, got := range waiting {
+					r.wantReply(got, domain.StatusRefused, domain.CodeShuttingDown, domain.RanNo)
+				}
+			})
+		})
+	}
+}

@@ -13,8 +13,6 @@ import (
 
 const logID = "local-0a1b2c3d"
 
-type event = domain.Event
-
 var background = context.Background()
 
 // history makes a log of three lives of a service in memory: what peers and

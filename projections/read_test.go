@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"waybill/domain"
 	"waybill/projections"
 )
 
@@ -50,17 +51,39 @@ func TestEachCallHasARowThatSaysHowItEnded(t *testing.T) {
 	}
 }
 
-func TestACallUnderWayHasNoStatus(t *testing.T) {
+func TestRowsOfCallsFollowTheirEvents(t *testing.T) {
 	list := makeHistory(t)
-	n := slices.IndexFunc(list, func(e event) bool { return e.Data.Kind() == "call.routed" })
 	v := open(t, viewsFile(t), len(list))
 	defer v.Close()
-	feed(t, v, list[:n+1], oneByOne)
-	calls, err := v.Calls(t.Context(), 1)
-	noErr(t, err)
-	want := projections.Call{Call: "local/a", Host: "local", Tool: "search", Peer: "alpha", Local: "search", ReceivedSeq: int64(n)}
-	if len(calls) != 1 || calls[0] != want {
-		t.Errorf("calls are %+v, want %+v", calls, want)
+	want := map[string]projections.Call{}
+	reused := 0
+	for n, e := range list {
+		feed(t, v, list[:n+1], oneByOne)
+		c := want[e.Call()]
+		switch d := e.Data.(type) {
+		case domain.CallReceived:
+			if c.Call != "" {
+				reused++
+			}
+			c = projections.Call{Call: e.Call(), Host: d.Host, Tool: d.Tool, ReceivedSeq: e.Seq}
+		case domain.CallRouted:
+			c.Peer, c.Local = d.Peer, d.Local
+		case domain.CallRefused:
+			c.Status, c.Code, c.Ran, c.SettledSeq = "refused", string(d.Code), "no", e.Seq
+		case domain.CallSettled:
+			c.Status, c.Code, c.Ran, c.SettledSeq = string(d.Status), string(d.Code), string(d.Ran), e.Seq
+		default:
+			continue
+		}
+		want[e.Call()] = c
+		calls, err := v.Calls(t.Context(), 100)
+		noErr(t, err)
+		if len(calls) != len(want) || !slices.Contains(calls, c) {
+			t.Fatalf("after event %d (%s) the %d rows are %+v, want %d with %+v", e.Seq, e.Data.Kind(), len(calls), calls, len(want), c)
+		}
+	}
+	if reused == 0 {
+		t.Error("no id was used again after a refusal")
 	}
 }
 

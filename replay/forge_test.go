@@ -128,7 +128,7 @@ func TestAnyFieldOfAnyDecisionIsFound(t *testing.T) {
 					list[i].Data = altering(list[i].Data, n)
 					return list
 				})
-				if diverged(t, forged, replay.Different, e.Seq); t.Failed() {
+				if replayFinds(t, forged, replay.Different, e.Seq); t.Failed() {
 					t.Fatalf("field %d of %s", n, e.Data.Kind())
 				}
 			}
@@ -210,7 +210,7 @@ func TestAttributesOfADecisionAreDecidedToo(t *testing.T) {
 				}
 				return list
 			})
-			diverged(t, forged, replay.Different, e.Seq)
+			replayFinds(t, forged, replay.Different, e.Seq)
 		}
 	}
 }

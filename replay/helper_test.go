@@ -51,6 +51,12 @@ func verifyFinds(t testing.TB, src replay.Source, seq int64) {
 func diverged(t testing.TB, l *replaytest.Log, code string, seq int64) *replay.DivergedError {
 	t.Helper()
 	verified(t, l)
+	return replayFinds(t, l, code, seq)
+}
+
+// replayFinds holds that Replay names the event.
+func replayFinds(t testing.TB, l *replaytest.Log, code string, seq int64) *replay.DivergedError {
+	t.Helper()
 	r, err := replay.Replay(t.Context(), l)
 	var d *replay.DivergedError
 	if !errors.As(err, &d) || d.Code != code || d.Seq != seq {

@@ -263,13 +263,13 @@ func (g *growing) Digests(ctx context.Context, after [32]byte, max int) ([][32]b
 // TestLogThatGrowsMeanwhileIsWhole lets a writer append at every moment at which
 // the log is read.
 func TestLogThatGrowsMeanwhileIsWhole(t *testing.T) {
-	whole := replaytest.Calls(600)
+	whole := replaytest.Calls(300)
 	roots := map[int64][32]byte{0: verified(t, sized(0)).Root}
 	for _, h := range whole.Heads {
 		roots[h.Size] = h.Hash
 	}
-	for _, part := range []*replaytest.Log{sized(0), whole.Cut(9), whole.Cut(254), whole.Cut(599)} {
-		for reads := range 60 {
+	for _, part := range []*replaytest.Log{sized(0), whole.Cut(9), whole.Cut(254), whole.Cut(299)} {
+		for reads := range 40 {
 			v := verified(t, &growing{Log: part, whole: whole, reads: reads})
 			r := replayed(t, &growing{Log: part, whole: whole, reads: reads})
 			for _, got := range []struct {

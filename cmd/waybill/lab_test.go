@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"testing"
 	"text/tabwriter"
+	"time"
 
 	"waybill/domain"
 )
@@ -173,6 +174,7 @@ func (r *labRun) run() {
 	if r.c.while != nil {
 		r.c.while(r)
 	}
+	r.noise()
 	r.stop()
 	r.invariants()
 	if r.c.after != nil {
@@ -256,6 +258,17 @@ func (r *labRun) healthy() {
 	r.command(exitDone, "call", "--json", "--timeout", "5s", "healthy/echo", `{"n":9007199254740993}`)
 }
 
+// noise waits for the event in which the noise of the case is counted.
+func (r *labRun) noise() {
+	r.t.Helper()
+	if r.c.noise != "" {
+		wait(r.t, "noise is counted as "+r.c.noise, 10*time.Second, func() bool {
+			_, out, _ := r.tool(r.waybill, "events", "-c", r.file, "--type", "noise.counted", "--peer", "lab")
+			return strings.Contains(out, r.c.noise)
+		})
+	}
+}
+
 func (r *labRun) calls() {
 	r.t.Helper()
 	var wait sync.WaitGroup
@@ -292,21 +305,6 @@ func (r *labRun) call(i int, c labCall) {
 	if c.never != "" && strings.Contains(out, c.never) {
 		r.t.Errorf("call %d of %s: %q was delivered: %.300s", i+1, c.tool, c.never, out)
 	}
-}
-
-// ended is "STATUS [CODE] RAN".
-func ended(r reply) string {
-	if r.Code != nil {
-		return r.Status + " " + *r.Code + " " + r.Ran
-	}
-	return r.Status + " " + r.Ran
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // labLine is one line that the lab's peer noted.

@@ -39,9 +39,6 @@ type labCall struct {
 }
 
 const (
-	done      = "complete yes"
-	timedOut  = "timed_out timed_out maybe"
-	lost      = "lost transport_lost maybe"
 	modernEnd = "ready modern"
 	legacyEnd = "ready legacy"
 )

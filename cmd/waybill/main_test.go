@@ -20,6 +20,7 @@ import (
 var testPeers = map[string]func(args []string) int{
 	"scripted-peer": func(args []string) int { return scriptedPeer(args, os.Stdin, os.Stdout) },
 	"fast-peer":     func([]string) int { return fastPeer(os.Stdin, os.Stdout) },
+	"pipe-peer":     pipePeer,
 }
 
 // TestMain makes the test binary many programs: the tests; a peer; and waybill
