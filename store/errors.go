@@ -79,3 +79,16 @@ func notLog(err error) error {
 	}
 	return err
 }
+
+// damaged marks what SQLite says of a file whose pages do not fit together, or
+// whose schema is not ours: bytes in it were changed.
+func damaged(err error) error {
+	var e sqlite3.Error
+	if !errors.As(err, &e) || errors.Is(err, ErrAltered) {
+		return err
+	}
+	if e.Code == sqlite3.ErrCorrupt || e.Code == sqlite3.ErrError || e.Code == sqlite3.ErrMismatch {
+		return fmt.Errorf("%w: %w", ErrAltered, err)
+	}
+	return err
+}

@@ -63,7 +63,7 @@ func (p *pool) open(ctx context.Context, live bool) error {
 	db.SetMaxOpenConns(readers)
 	db.SetMaxIdleConns(readers)
 	if err := db.PingContext(ctx); err != nil {
-		return errors.Join(notLog(err), db.Close())
+		return errors.Join(damaged(notLog(err)), db.Close())
 	}
 	p.db, p.still = db, still
 	return nil
@@ -92,7 +92,7 @@ func (p *pool) try(f func(q querier) error) (moved bool, err error) {
 	if p.moved() {
 		return true, nil
 	}
-	err = f(p.db)
+	err = damaged(f(p.db))
 	return p.moved(), err
 }
 
