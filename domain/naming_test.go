@@ -132,6 +132,26 @@ func TestOutageFreesNoName(t *testing.T) {
 	}
 }
 
+// TestPeerThatLeavesGivesUpItsNames: only a configured peer keeps them through an
+// outage, and coming back it has no list until it gives one.
+func TestPeerThatLeavesGivesUpItsNames(t *testing.T) {
+	w := newWorld(t)
+	w.start(testConfig(PrefixOnCollision, "a", "b"))
+	w.ready("a", "y")
+	w.ready("b", "x")
+	w.start(testConfig(PrefixOnCollision, "a"))
+	w.ready("a", "y")
+	if got := w.names(); got != "y=a:y" {
+		t.Errorf("without b the names are %s", got)
+	}
+	w.start(testConfig(PrefixOnCollision, "a", "b"))
+	w.ready("a", "y")
+	w.see(SpawnFailed{At: w.at("b"), Code: CodeSpawnFailed, Reason: "no"})
+	if got := w.names(); got != "y=a:y" || w.at("b").Incarnation != 2 {
+		t.Errorf("b is back as incarnation %d, and the names are %s", w.at("b").Incarnation, got)
+	}
+}
+
 func TestSecondRunOfTheSameConfigurationKeepsItsGeneration(t *testing.T) {
 	w := newWorld(t)
 	c := testConfig(PrefixOnCollision, "a", "b")

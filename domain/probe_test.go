@@ -241,6 +241,21 @@ func TestLegacyNeedsARevision(t *testing.T) {
 	}
 }
 
+// TestEvidenceOfAnEarlierLifeIsForgotten: it belonged to a process that this
+// launch has nothing to do with.
+func TestEvidenceOfAnEarlierLifeIsForgotten(t *testing.T) {
+	w := probeWorld(t, true)
+	w.start(w.s.Config)
+	w.spawned("archive")
+	exit(w, "archive")
+	f := `{"jsonrpc":"2.0","id":1,` + modernError + `}`
+	sameKinds(t, w.see(ProbeAnswered{At: At{"archive", 1}, Frame: RefTo([]byte(f))}, f))
+	w.spawned("archive")
+	if got := w.outcome(); got != waitsInit {
+		t.Errorf("%s, want %s", got, waitsInit)
+	}
+}
+
 // TestModernRevisionIsNeverLegacy, not even where a configuration says so.
 func TestModernRevisionIsNeverLegacy(t *testing.T) {
 	frame := strings.NewReplacer("$ID", "1", "2025-11-25", "2026-07-28").Replace(legacyResult)

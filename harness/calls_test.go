@@ -290,11 +290,15 @@ func TestAStopAnswersEveryCallOnce(t *testing.T) {
 		log.pass()
 		r.wantReply(under, domain.StatusCancelled, domain.CodeShuttingDown, domain.RanMaybe)
 		r.wantReply(before, domain.StatusCancelled, domain.CodeShuttingDown, domain.RanMaybe)
-		r.wantReply(after, domain.StatusRefused, domain.CodeShuttingDown, domain.RanNo)
+		late := r.wantReply(after, domain.StatusRefused, domain.CodeShuttingDown, domain.RanNo)
 		if err := r.wait(); err != nil {
 			t.Error(err)
 		}
 		list := readAll(t, log, 0)
+		end := slices.Index(kinds(list), "service.stopped")
+		if got := kinds(list[end+1:]); !slices.Equal(got, []string{"call.settled", "call.settled"}) || len(late.Seqs) != 0 {
+			t.Errorf("after the stop came %v, and the late call has events %v", got, late.Seqs)
+		}
 		wantOnce(t, list, "local/a")
 		wantOnce(t, list, "local/b")
 		r.wantReply(r.submit("local", `{"tool":"notes"}`), domain.StatusRefused, domain.CodeShuttingDown, domain.RanNo)

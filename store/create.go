@@ -162,7 +162,12 @@ func dropSecondName(path string) error {
 		return err
 	}
 	other, err := os.Lstat(path + ".new")
-	if err != nil || !os.SameFile(mine, other) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !os.SameFile(mine, other):
 		return nil
 	}
 	return os.Remove(path + ".new")

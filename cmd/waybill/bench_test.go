@@ -222,7 +222,7 @@ func natsCall(c *bus.Client) func() error {
 	return func() error {
 		reply, code, err := c.Request(context.Background(), "call", benchRequest)
 		if err != nil || code != "" {
-			return fmt.Errorf("%v %s", err, reply)
+			return fmt.Errorf("%s: %w", reply, err)
 		}
 		return nil
 	}

@@ -19,7 +19,6 @@ import (
 	"waybill/domain"
 	"waybill/harness/bus"
 	"waybill/replay"
-	"waybill/store"
 )
 
 type demoCmd struct {
@@ -32,14 +31,14 @@ func (demoCmd) Help() string {
 }
 
 // Run shows the whole job.
-func (c demoCmd) Run(a *app) error {
+func (c demoCmd) Run(a *app) (err error) {
 	dir := c.Dir
 	if dir == "" {
 		tmp, err := os.MkdirTemp("", "waybill-demo-")
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(tmp)
+		defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 		dir = tmp
 	}
 	file, err := writeDemo(dir)
@@ -221,7 +220,7 @@ func (d *demonstration) audit() error {
 		return err
 	}
 	for _, r := range records {
-		if err := printEvent(d.app, store.Record(r), false); err != nil {
+		if err := printEvent(d.app, r, false); err != nil {
 			return err
 		}
 	}

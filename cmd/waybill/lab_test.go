@@ -46,6 +46,7 @@ type labRun struct {
 	said    *syncBuffer
 	report  domain.Report
 	replies []reply
+	ahead   bool // the other peer was ready before the lab's had settled
 }
 
 // row is a line of the printed table.
@@ -220,9 +221,16 @@ func (r *labRun) settle() {
 	wait(r.t, "the lab's peer settles", r.c.patience(), func() bool {
 		_, out, _ := r.tool(r.waybill, "check", "-c", r.file, "--json")
 		r.report = domain.Report{}
-		return json.Unmarshal([]byte(out), &r.report) == nil && len(r.report.Peers) == 2 &&
-			r.report.Peers[0].State == "ready" && (r.state() == "ready" || r.peer().Code != nil)
+		if json.Unmarshal([]byte(out), &r.report) != nil || len(r.report.Peers) != 2 {
+			return false
+		}
+		other, settled := r.report.Peers[0].State == "ready", r.state() == "ready" || r.peer().Code != nil
+		r.ahead = r.ahead || other && !settled
+		return other && settled
 	})
+	if !r.ahead && strings.Contains(strings.Join(r.c.more, ""), "probe_timeout") {
+		r.t.Error("the other peer waited for the lab's")
+	}
 	want := r.c.want(r.allowed)
 	if got := r.outcome(); got != want {
 		r.t.Errorf("the peer is %q, want %q (%s)", got, want, orDash(r.peer().Reason))

@@ -178,7 +178,7 @@ func processCases() []labCase {
 	return []labCase{
 		modern("B51").with(func(c *labCase) { c.note, c.slow, c.more = "patient", true, []string{"probe_timeout: 60s"} }),
 		closed("B51", "unavailable unknown ambiguous_silence", "unavailable unknown legacy_silence").with(func(c *labCase) {
-			c.note, c.more = "impatient", []string{"probe_timeout: 1s", "legacy_probe_timeout: 1s"}
+			c.note, c.more = "impatient", []string{"probe_timeout: 2s", "legacy_probe_timeout: 1s"}
 		}),
 		closed("B52", "unavailable unknown ambiguous_exit", "unavailable unknown legacy_exit").with(func(c *labCase) { c.after = leaves("1") }),
 		modern("B53"), modern("B54"), modern("B55"),

@@ -137,7 +137,7 @@ func requestRows() []pipeRow {
 				p.line(frame)
 			}},
 		{name: "the probe's answer after initialize", more: late, got: "server/discover initialize tools/list tools/call tools/call tools/call",
-			noise: []string{"late_answer 1"}, any: func(p *pipeScript, m rpc, frame string) {
+			after: bothOnRecord, any: func(p *pipeScript, m rpc, frame string) {
 				switch p.held = append(p.held, m); m.Method {
 				case "server/discover":
 				case "initialize":
@@ -156,6 +156,17 @@ func requestRows() []pipeRow {
 			}},
 		{name: "the end in place of the probe's answer", want: "unavailable unknown ambiguous_exit", got: "server/discover", gone: "ambiguous_exit",
 			probe: func(*pipeScript, rpc, string) { os.Exit(3) }},
+	}
+}
+
+// bothOnRecord: the answer to initialize changed nothing, and is no secret.
+func bothOnRecord(r *pipeRun) {
+	r.t.Helper()
+	if n := len(r.events("probe.answered")); n != 2 {
+		r.t.Errorf("%d answers are on record, want that to the probe and that to initialize", n)
+	}
+	if n := len(r.events("era.determined")); n != 1 {
+		r.t.Errorf("the era was determined %d times", n)
 	}
 }
 

@@ -130,10 +130,11 @@ func (s source) Wait(ctx context.Context, after int64) error { return s.n.engine
 
 // serve prints the report when the peers have settled, and waits for the end.
 func (s *server) serve(asJSON bool) error {
-	if err := s.engine.WaitSettled(s.app.ctx); err != nil {
-		if s.app.ctx.Err() != nil {
-			return nil
-		}
+	err := s.engine.WaitSettled(s.app.ctx)
+	if s.app.ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	r, err := s.engine.Report(s.app.ctx)

@@ -180,8 +180,10 @@ func createFile(path string, data []byte, mode fs.FileMode) (bool, error) {
 	if err := writeSynced(tmp, data, mode); err != nil {
 		return false, fmt.Errorf("write %s: %w", path, err)
 	}
-	defer os.Remove(tmp)
 	err := os.Link(tmp, path)
+	if rest := os.Remove(tmp); err == nil {
+		err = rest
+	}
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}

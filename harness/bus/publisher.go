@@ -123,7 +123,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 		err := p.follow(ctx)
 		if ctx.Err() != nil {
 			p.end(nil)
-			return nil
+			return nil //nolint:nilerr // the end of the context is the good end; what failed because of it says nothing
 		}
 		if final(err) {
 			p.end(err)

@@ -324,7 +324,7 @@ func TestAStreamWithOtherSettingsIsRefusedByName(t *testing.T) {
 			if !errors.As(err, &settings) || len(settings.Differences) != 1 || !strings.Contains(settings.Differences[0], setting) {
 				t.Fatalf("ended with %v, want a word about %s alone", err, setting)
 			}
-			if p.Position() != 0 || p.CaughtUp(testContext(t), 1) != err {
+			if p.Position() != 0 || !errors.Is(p.CaughtUp(testContext(t), 1), err) {
 				t.Errorf("position %d", p.Position())
 			}
 		})
