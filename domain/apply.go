@@ -142,6 +142,7 @@ func (s *State) applyLaunched(d PeerLaunched) {
 	if p := s.Peer(d.Peer); p != nil {
 		p.Incarnation, p.live = d.Incarnation, true
 		p.Era, p.Version, p.listed, p.fetch = EraUnknown, "", false, nil
+		p.Code, p.Reason, p.Warnings = "", "", slices.Clone(p.Config.Warnings)
 		p.probe = probe{method: d.First, respawned: d.First == MethodInitialize}
 	}
 }
@@ -172,7 +173,7 @@ func (s *State) applyProbe(d ProbeIssued) {
 func (s *State) applyEra(d EraDetermined) {
 	if p := s.current(d.At); p != nil {
 		p.Era, p.Version, p.hasTools, p.capabilities = d.Era, d.Version, d.HasTools, d.Capabilities
-		p.Warnings = append(p.Warnings, d.Warnings...)
+		p.Warnings = addNew(p.Warnings, d.Warnings...)
 		p.probe.id, p.probe.closed = 0, true
 	}
 }
@@ -245,10 +246,13 @@ func (s *State) applyCatalog(seq int64, d CatalogAccepted) {
 	} else {
 		c = Catalog{Digest: catalogDigest(nil), CacheScope: ScopePrivate}
 	}
+	for i := range c.Tools { // the frames they were cut from are not kept
+		c.Tools[i].Definition = c.Tools[i].Definition.Clone()
+	}
 	c.Seq = seq
 	p.Catalog, p.fetch = &c, nil
 	p.listed, p.settled, p.Code, p.Reason = true, true, "", ""
-	p.Warnings = append(p.Warnings, d.Warnings...)
+	p.Warnings = addNew(p.Warnings, d.Warnings...)
 }
 
 func (s *State) applyCatalogRefused(d CatalogRefused) {
@@ -256,7 +260,7 @@ func (s *State) applyCatalogRefused(d CatalogRefused) {
 		p.fetch, p.settled, p.Code, p.Reason = nil, true, d.Code, d.Reason
 		p.listed = p.Catalog != nil
 		if p.listed {
-			p.Warnings = append(p.Warnings, "the last good list is served: "+d.Reason)
+			p.Warnings = addNew(p.Warnings, "the last good list is served: "+d.Reason)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -239,6 +240,29 @@ func TestCallsAreEndedInTheOrderOfTheirRouting(t *testing.T) {
 	}
 	if got != "zam" {
 		t.Errorf("ended as %s, want zam", got)
+	}
+}
+
+// TestEventsSayWhomTheyConcern: whatever names a peer or a call in its facts is
+// found under it.
+func TestEventsSayWhomTheyConcern(t *testing.T) {
+	w := calling(t)
+	r := must[CallRouted](t, w.call("c1", "write"))
+	w.see(CallAnswered{CallID: r.CallID, At: r.At, RequestID: r.RequestID, Facts: Facts{Kind: FactBroken}})
+	w.silent("notes")
+	w.exited("notes")
+	w.see(NoiseCounted{At: r.At})
+	w.see(IntakeShed{Count: 1, Code: CodeOverloaded})
+	for _, e := range w.log {
+		said := facts(t, e.Data)
+		if named := strings.Contains(said, `"peer":"`+e.Peer()+`"`); (e.Peer() != "") != named {
+			if k := e.Data.Kind(); k != "namespace.merged" && k != "collision.decided" {
+				t.Errorf("%s concerns the peer %q", said, e.Peer())
+			}
+		}
+		if named := strings.Contains(said, `"host":"local","call_id":"c1"`); (e.Call() == "local/c1") != named {
+			t.Errorf("%s concerns the call %q", said, e.Call())
+		}
 	}
 }
 

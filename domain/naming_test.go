@@ -330,6 +330,77 @@ func TestCollisionThatGrowsIsDecidedAgain(t *testing.T) {
 	}
 }
 
+// relist gives a peer another incarnation while the service runs, and a list.
+func (w *world) relist(peer string, tools ...string) []Event {
+	at := w.at(peer)
+	e := Event{Seq: w.s.Head + 1, Time: w.now, Cause: w.s.Head, Data: PeerLaunched{At: At{peer, at.Incarnation + 1}, First: MethodDiscover}}
+	w.s.Apply(e)
+	w.log = append(w.log, e)
+	return w.ready(peer, tools...)
+}
+
+// TestNamesChangeWhileTheServiceRuns: what is merged again is what a start would
+// have merged, and a generation is spent only where a name is gained, lost or
+// moved.
+func TestNamesChangeWhileTheServiceRuns(t *testing.T) {
+	w := newWorld(t)
+	w.start(testConfig(RejectOnCollision, "a", "b", "c"))
+	for _, p := range []string{"a", "b", "c"} {
+		w.ready(p, p)
+	}
+	for _, c := range []struct {
+		peer, tools, want, names, contested string
+	}{
+		{"b", "b", "catalog.accepted", "a=a:a b=b:b c=c:c", ""},
+		{"b", "b x", "catalog.accepted namespace.merged", "a=a:a b=b:b c=c:c x=b:x", ""},
+		{"c", "c x", "catalog.accepted collision.decided", "a=a:a b=b:b c=c:c x=b:x", "x!*b:x,c:x"},
+		{"c", "c x", "catalog.accepted", "a=a:a b=b:b c=c:c x=b:x", "x!*b:x,c:x"},
+		{"a", "a x", "catalog.accepted collision.decided name.moved namespace.merged", "a=a:a b=b:b c=c:c x=a:x", "x!*a:x,b:x,c:x"},
+		{"b", "b", "catalog.accepted collision.decided", "a=a:a b=b:b c=c:c x=a:x", "x!*a:x,c:x"},
+		{"c", "c", "catalog.accepted namespace.merged", "a=a:a b=b:b c=c:c x=a:x", ""},
+		{"a", "a", "catalog.accepted namespace.merged", "a=a:a b=b:b c=c:c", ""},
+		{"c", "c x", "catalog.accepted name.moved namespace.merged", "a=a:a b=b:b c=c:c x=c:x", ""},
+	} {
+		before, _, _ := w.s.Tools()
+		was := w.names()
+		out := w.relist(c.peer, strings.Fields(c.tools)...)
+		sameKinds(t, out, strings.Fields(c.want)...)
+		var m Merged
+		for _, r := range w.s.Report("log").Collisions {
+			m.Collisions = append(m.Collisions, Collision{r.Name, r.Candidates, r.Winner})
+		}
+		if w.names() != c.names || m.words() != c.contested {
+			t.Errorf("%s lists %s: %s and %s, want %s and %s", c.peer, c.tools, w.names(), m.words(), c.names, c.contested)
+		}
+		after, _, _ := w.s.Tools()
+		if (after != before) != (was != c.names) || after > before+1 {
+			t.Errorf("%s lists %s: generation %d became %d", c.peer, c.tools, before, after)
+		}
+	}
+}
+
+// TestWarningsAreThoseOfTheIncarnation: they do not pile up.
+func TestWarningsAreThoseOfTheIncarnation(t *testing.T) {
+	w := newWorld(t)
+	c := testConfig(PrefixOnCollision, "a")
+	c.Peers[0].Warnings = []string{"of the configuration"}
+	w.start(c)
+	for range 3 {
+		w.spawned("a")
+		w.probed("a", strings.Replace(discoverResult, `,"ttlMs":1000`, "", 1))
+		w.listed("a", listPage(`,"resultType":"complete","cacheScope":"public"`, "x"))
+		r := w.s.Report("log").Peers[0]
+		if len(r.Warnings) != 3 || r.Warnings[0] != "of the configuration" || r.Code != nil {
+			t.Errorf("incarnation %d is reported with %q", *r.Incarnation, r.Warnings)
+		}
+		w.exited("a")
+		if r := w.s.Report("log").Peers[0]; r.Code == nil || *r.Code != CodePeerExited {
+			t.Errorf("incarnation %d ended, and is reported as %+v", *r.Incarnation, r)
+		}
+		w.s.Apply(Event{Seq: w.s.Head + 1, Cause: w.s.Head, Data: PeerLaunched{At: At{"a", *r.Incarnation + 1}, First: MethodDiscover}})
+	}
+}
+
 func TestConfigurationThatCannotBeReadOrdersNothing(t *testing.T) {
 	w := newWorld(t)
 	w.start(testConfig(PrefixOnCollision, "a"))

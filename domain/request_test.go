@@ -108,6 +108,26 @@ func TestParseMessageRefusesWhatIsNotOneObject(t *testing.T) {
 	}
 }
 
+func TestWhatAMessageIs(t *testing.T) {
+	for frame, want := range map[string]struct {
+		response, is2 bool
+		method        string
+	}{
+		`{"jsonrpc":"2.0","id":1,"result":null}`:             {true, true, ""},
+		`{"jsonrpc":"2.0","id":1,"error":{}}`:                {true, true, ""},
+		`{"jsonrpc":"2.0","id":1}`:                           {false, true, ""},
+		`{"jsonrpc":"2.0","id":1,"method":"m","result":{}}`:  {false, true, "m"},
+		`{"jsonrpc":"\u0032.0","method":"notifications\/x"}`: {false, true, "notifications/x"},
+		`{"jsonrpc":2,"method":7}`:                           {false, false, ""},
+		`{"JSONRPC":"2.0","METHOD":"m","RESULT":{}}`:         {false, false, ""},
+	} {
+		m, err := ParseMessage([]byte(frame))
+		if err != nil || m.IsResponse() != want.response || m.Is2() != want.is2 || m.MethodName() != want.method {
+			t.Errorf("%s: response %t, jsonrpc 2.0 %t, method %q (%v)", frame, m.IsResponse(), m.Is2(), m.MethodName(), err)
+		}
+	}
+}
+
 func TestRequestIDIsAPlainInteger(t *testing.T) {
 	for id, want := range map[string]int64{`1`: 1, `42`: 42, `9007199254740992`: 1 << 53, `"1"`: 0, `1.0`: 0, `1e0`: 0, `-1`: 0, `-0`: 0, `0`: 0,
 		`null`: 0, `true`: 0, `[1]`: 0, `9223372036854775808`: 0, `7.5`: 0, ` 7 `: 7} {

@@ -239,7 +239,7 @@ func TestIntakeIsBoundedAndWhatIsShedIsCountedOnceASecond(t *testing.T) {
 			}
 			r.wantReply(got, domain.StatusRefused, domain.CodeOverloaded, domain.RanNo)
 		}
-		time.Sleep(1500 * time.Millisecond)
+		<-time.After(1500 * time.Millisecond)
 		r.submit("local", `{"tool":"notes"}`)
 		log.pass()
 		for _, got := range taken {

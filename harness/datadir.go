@@ -320,8 +320,8 @@ func (d DataDir) seize(f *os.File) error {
 	if err := d.RemoveRun(); err != nil {
 		return err
 	}
-	if d.Exists() != nil {
-		return nil
+	if missing(d.LogFile()) {
+		return nil // an init goes on from its mark
 	}
 	return removeFile(d.file("init.partial"))
 }

@@ -15,7 +15,7 @@ import (
 	"waybill/store"
 )
 
-func TestEachEffectFollowsTheCommitOfItsEventInLogOrder(t *testing.T) {
+func TestNothingIsReleasedBeforeItsAppendCommitted(t *testing.T) {
 	bothLogs(t, func(t *testing.T, log anyLog) {
 		r := newRig(t, log).start("books", "notes", "sums")
 		var replies []<-chan Reply
@@ -52,7 +52,7 @@ func TestInputsGatherWhileABatchIsOnItsWayAndGoInOne(t *testing.T) {
 		for i := range 20 {
 			r.submit("local", fmt.Sprintf(`{"tool":"notes","call_id":"c%d"}`, i))
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		if n := r.peers.effects(); n != done {
 			t.Errorf("%d effects left before their commit", n-done)
@@ -114,7 +114,7 @@ func TestAfterAFailedAppendTheSameBytesGetThroughOnce(t *testing.T) {
 				r.setAnswer(r.silent)
 				log.expect(f.plan...)
 				got := r.submit("local", `{"tool":"notes","call_id":"a"}`)
-				time.Sleep(5 * time.Second)
+				<-time.After(5 * time.Second)
 				synctest.Wait()
 				if tries, _ := log.appends(); tries-before != f.tries {
 					t.Errorf("%d appends, want %d", tries-before, f.tries)
@@ -169,7 +169,7 @@ func TestIntakeAnswersLogUnavailableWhileAnAppendFails(t *testing.T) {
 		r.loop.Report(domain.NoiseCounted{At: domain.At{Peer: "notes", Incarnation: 1}, Kinds: []domain.NoiseCount{}}, nil, nil)
 		r.wantReply(first, domain.StatusComplete, "", domain.RanYes)
 		r.wantReply(r.submit("local", `{"tool":"notes","call_id":"b"}`), domain.StatusComplete, "", domain.RanYes)
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		r.stop()
 		list := readAll(t, log, 0)
 		if got := find[domain.IntakeShed](list); !slices.Equal(got, []domain.IntakeShed{{Count: 3, Code: domain.CodeLogUnavailable}}) {

@@ -219,7 +219,7 @@ func (r *labRun) stop() {
 func (r *labRun) settle() {
 	r.t.Helper()
 	wait(r.t, "the lab's peer settles", r.c.patience(), func() bool {
-		_, out, _ := r.tool(r.waybill, "check", "-c", r.file, "--json")
+		_, out, _ := r.tool(r.waybill, "peers", "-c", r.file, "--json")
 		r.report = domain.Report{}
 		if json.Unmarshal([]byte(out), &r.report) != nil || len(r.report.Peers) != 2 {
 			return false
