@@ -72,7 +72,7 @@ var brokenUses = []brokenTree{
 
 var brokenDomain = []brokenTree{
 	{"domain imports", "-- domain/a.go --\npackage domain\n\nimport _ \"io\"\n", []string{"domain/a.go:3"}},
-	{"domain imports", "-- domain/a.go --\npackage domain\n\nimport _ \"github.com/go-json-experiment/json\"\n",
+	{"domain imports", "-- domain/a.go --\npackage domain\n\nimport _ \"github.com/goccy/go-yaml\"\n",
 		[]string{"domain/a.go:3"}},
 	{"domain order", `
 -- domain/a.go --

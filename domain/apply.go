@@ -193,6 +193,9 @@ func (s *State) applyExited(d PeerExited) {
 	p.live, p.listed, p.fetch = false, false, nil
 	if p.Era != EraUnknown {
 		p.Era, p.Version, p.Code = EraUnknown, "", CodePeerExited
+		if d.Cause == causeFrameTooLarge {
+			p.Code = CodeFrameTooLarge
+		}
 		p.Reason = "the process ended (" + exitWords(d) + "); it is started again with the service"
 	}
 }

@@ -79,12 +79,14 @@ func (s *State) decideExited(d PeerExited) []Data {
 	}
 	how := exitWords(d)
 	switch {
-	case d.Cause == "frame_too_large":
+	case d.Cause == causeFrameTooLarge:
 		return refuse(p, CodeFrameTooLarge, "the answer to "+p.probe.method+" was longer than limits.frame; the peer stays closed", "")
 	case p.probe.method == MethodInitialize:
 		return refuse(p, CodeLegacyExit, "the process ended during initialize ("+how+"); the peer stays closed, see its stderr", "")
 	case p.probe.legacyExcluded:
 		return refuse(p, CodeModernEvidence, "the process ended after it had shown modern behaviour ("+how+"); no downgrade is made", "")
+	case d.Cause == causeWatchdogLost: // our own end of it, which is no signal of the peer's
+		return refuse(p, CodeAmbiguousExit, "the process was ended because "+how+"; the peer stays closed until then", "")
 	case p.Config.mayInitialize():
 		return []Data{PeerLaunched{At: At{p.Name, p.Incarnation + 1}, First: MethodInitialize}}
 	}
@@ -103,8 +105,25 @@ func (p *Peer) unlisted() []Data {
 // mayInitialize reports whether the operator's word allows one initialize.
 func (c PeerConfig) mayInitialize() bool { return c.AllowLegacy && len(c.LegacyRevisions) > 0 }
 
+// Causes of an exit that say more than its status; harness/peer names them.
+const (
+	causeFrameTooLarge = "frame_too_large"
+	causeStdoutClosed  = "stdout_closed"
+	causeWriteFailed   = "write_failed"
+	causeWatchdogLost  = "watchdog_lost"
+)
+
 func exitWords(d PeerExited) string {
-	if d.Signal != "" {
+	switch {
+	case d.Cause == causeFrameTooLarge:
+		return "it wrote a line longer than limits.frame"
+	case d.Cause == causeStdoutClosed:
+		return "it closed its output"
+	case d.Cause == causeWriteFailed:
+		return "it closed its input"
+	case d.Cause == causeWatchdogLost:
+		return "the watchdog is gone; start the service again"
+	case d.Signal != "":
 		return "signal " + d.Signal
 	}
 	return fmt.Sprintf("status %d", d.Status)

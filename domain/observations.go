@@ -42,7 +42,7 @@ type PeerExited struct {
 	At
 	Status     int    `json:"status"`
 	Signal     string `json:"signal,omitempty"`
-	Cause      string `json:"cause"` // exited, stdout_closed, frame_too_large, write_failed, stopped
+	Cause      string `json:"cause"` // exited, stdout_closed, frame_too_large, write_failed, stopped, watchdog_lost
 	StderrSize int64  `json:"stderr_size"`
 }
 

@@ -241,6 +241,40 @@ func TestLegacyNeedsARevision(t *testing.T) {
 	}
 }
 
+// TestExitSaysHow: each cause in words of its own, and none but the peer's own
+// end has a second process started.
+func TestExitSaysHow(t *testing.T) {
+	for _, c := range []struct {
+		exit   PeerExited
+		code   Code
+		words  string
+		second bool
+	}{
+		{PeerExited{Status: 3, Cause: "exited"}, CodeAmbiguousExit, "status 3", true},
+		{PeerExited{Status: -1, Signal: "killed", Cause: "exited"}, CodeAmbiguousExit, "signal killed", true},
+		{PeerExited{Cause: "stdout_closed"}, CodeAmbiguousExit, "closed its output", true},
+		{PeerExited{Cause: "write_failed"}, CodeAmbiguousExit, "closed its input", true},
+		{PeerExited{Cause: "watchdog_lost"}, CodeAmbiguousExit, "watchdog", false},
+		{PeerExited{Cause: "frame_too_large"}, CodeFrameTooLarge, "limits.frame", false},
+	} {
+		for _, allow := range []bool{false, true} {
+			w := probeWorld(t, allow)
+			c.exit.At = w.at("archive")
+			out := w.see(c.exit)
+			if d, again := find[PeerLaunched](out); again || c.second && allow {
+				if !c.second || !allow || d.First != MethodInitialize || d.Incarnation != 2 {
+					t.Errorf("%+v with allow_legacy %t: %v", c.exit, allow, kinds(out))
+				}
+				continue
+			}
+			if d := must[EraRefused](t, out); d.Code != c.code || !strings.Contains(d.Reason, c.words) {
+				t.Errorf("%+v: %+v", c.exit, d)
+			}
+			checkClosing(t, w)
+		}
+	}
+}
+
 // TestEvidenceOfAnEarlierLifeIsForgotten: it belonged to a process that this
 // launch has nothing to do with.
 func TestEvidenceOfAnEarlierLifeIsForgotten(t *testing.T) {

@@ -39,8 +39,9 @@ func (w *world) see(d Data, evidence ...string) []Event {
 
 // start feeds the start of a service under a configuration.
 func (w *world) start(c Config) []Event {
-	w.see(ServiceStarted{Version: "test", Rules: RulesVersion})
-	return w.load(c)
+	w.t.Helper()
+	ended := w.see(ServiceStarted{Version: "test", Rules: RulesVersion})
+	return append(ended, w.load(c)...)
 }
 
 func (w *world) load(c Config) []Event {

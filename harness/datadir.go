@@ -110,7 +110,7 @@ func (d DataDir) checkPartial() error {
 	case keys && missing(d.file("init.partial")):
 		return fmt.Errorf("%s has the keys of a log but no log.db: put the log back from a backup, or move keys away to begin a new log", string(d))
 	}
-	return writeFile(d.file("init.partial"), []byte("waybill init has not finished\n"), 0o600)
+	return WriteFile(d.file("init.partial"), []byte("waybill init has not finished\n"), 0o600)
 }
 
 func (d DataDir) makeKeys(node string) (made []string, err error) {
@@ -120,10 +120,10 @@ func (d DataDir) makeKeys(node string) (made []string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("make the key of the log: %w", err)
 		}
-		if err := writeFile(private, []byte(skey+"\n"), 0o600); err != nil {
+		if err := WriteFile(private, []byte(skey+"\n"), 0o600); err != nil {
 			return nil, err
 		}
-		if err := writeFile(public, []byte(vkey+"\n"), 0o644); err != nil {
+		if err := WriteFile(public, []byte(vkey+"\n"), 0o644); err != nil {
 			return nil, err
 		}
 		made = append(made, private, public)
@@ -139,7 +139,7 @@ func (d DataDir) makeKeys(node string) (made []string, err error) {
 		if _, err := rand.Read(key); err != nil {
 			return made, err
 		}
-		if err := writeFile(payload, []byte(hex.EncodeToString(key)+"\n"), 0o600); err != nil {
+		if err := WriteFile(payload, []byte(hex.EncodeToString(key)+"\n"), 0o600); err != nil {
 			return made, err
 		}
 		made = append(made, payload)
@@ -225,8 +225,11 @@ func (d DataDir) Digester() (func([]byte) domain.Payload, error) {
 	}, nil
 }
 
-// writeFile makes a file durable under its name, all of it or nothing.
-func writeFile(path string, b []byte, mode fs.FileMode) error {
+// WriteFile makes a file durable under its name: when it returns nil the new
+// content is there, after a crash the old one or the new one is, whole. A crash
+// can leave a file ending in .new, which the next call replaces. Two calls must
+// not run at once on one path.
+func WriteFile(path string, b []byte, mode fs.FileMode) error {
 	tmp := path + ".new"
 	// What a crash left under this name may have another mode.
 	if err := removeFile(tmp); err != nil {
@@ -379,7 +382,7 @@ func (d DataDir) WriteRun(r Run) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(d.file("run.json"), append(b, '\n'), 0o600)
+	return WriteFile(d.file("run.json"), append(b, '\n'), 0o600)
 }
 
 // RemoveRun takes run.json away, if it is there. The caller holds the lock.

@@ -15,6 +15,8 @@ import (
 // Peers is an Actor whose connections can be ended.
 type Peers interface {
 	Actor
+	// Flush reports what has been counted and not yet reported.
+	Flush()
 	// Close ends every connection and its processes and waits for them.
 	Close() error
 }
@@ -197,6 +199,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 // the loop and ends the peers. Followers go on until Close. It returns the
 // loop's error.
 func (e *Engine) Stop(reason string) error {
+	e.peers.Flush()
 	e.Loop.Report(domain.ServiceStopped{Reason: reason}, nil, nil)
 	<-e.loopDone
 	return errors.Join(e.loopErr, e.peers.Close())

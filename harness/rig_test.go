@@ -131,6 +131,8 @@ func (p *fakePeers) check(e domain.Effect) {
 }
 
 // Close implements Peers.
+func (p *fakePeers) Flush() {}
+
 func (p *fakePeers) Close() error {
 	p.closed++
 	return nil

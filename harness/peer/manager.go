@@ -3,6 +3,8 @@ package peer
 import (
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -128,6 +130,18 @@ func (m *Manager) StderrTail(peer string) []byte {
 		return nil
 	}
 	return l.stderrTail()
+}
+
+// Flush reports the noise that has been counted and not yet reported.
+func (m *Manager) Flush() {
+	m.mu.Lock()
+	lanes := slices.Collect(maps.Values(m.lanes))
+	m.mu.Unlock()
+	for _, l := range lanes {
+		for _, c := range l.incarnations() {
+			c.noise.tick()
+		}
+	}
 }
 
 // Close ends all peers at once, each by the ladder, then the watchdog, and with it everything that peers have left behind. It

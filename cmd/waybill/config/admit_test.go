@@ -255,7 +255,7 @@ func TestAFailedWriteLeavesTheOldLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A folder with something in it stands where the new file must be written.
-	put(t, filepath.Join(f.LockPath()+".tmp", "x"), "", 0o644)
+	put(t, filepath.Join(f.LockPath()+".new", "x"), "", 0o644)
 	if err := WriteLock(f.LockPath(), Lock{}); err == nil || !strings.Contains(err.Error(), f.LockPath()) {
 		t.Errorf("got %v", err)
 	}

@@ -19,6 +19,9 @@ import (
 // manyPeers is the number of peers above which a gateway is worth a thought.
 const manyPeers = 10
 
+// mostPeers keeps an event that names every peer within its size.
+const mostPeers = 128
+
 const noFile = `there is no such file: name another with -c, or write one, for example
 
   peers:
@@ -221,6 +224,9 @@ func (f *File) readPeers(s *section, lookup func(string) (string, bool)) {
 		f.Peers = append(f.Peers, f.readPeer(s.doc, e, lookup))
 	}
 	slices.SortFunc(f.Peers, func(a, b Peer) int { return strings.Compare(a.Name, b.Name) })
+	if len(f.Peers) > mostPeers {
+		s.fail("peers", "%d peers: one node holds at most %d; put the others behind an MCP gateway", len(f.Peers), mostPeers)
+	}
 	if len(f.Peers) > manyPeers && strings.TrimSpace(f.ManyPeersReason) == "" {
 		f.Warnings = append(f.Warnings, fmt.Sprintf("%s: %d peers: more than %d are easier to run behind an MCP gateway; "+
 			"if there is a reason to hold them here, write it under many_peers_reason", f.Path, len(f.Peers), manyPeers))

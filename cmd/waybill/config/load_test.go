@@ -415,3 +415,18 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+func TestMorePeersThanANodeHoldsAreRefused(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("many_peers_reason: a test\npeers:\n")
+	for i := range mostPeers + 1 {
+		fmt.Fprintf(&b, "  p%d: {command: x}\n", i)
+	}
+	path := filepath.Join(t.TempDir(), "waybill.yaml")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "at most 128") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
+	"waybill/harness"
 	"waybill/harness/peer/pin"
 )
 
@@ -89,25 +89,14 @@ func decodeLock(path string, data []byte) (*Lock, error) {
 
 // WriteLock writes a lock file: the same Lock gives the same bytes. The file is
 // there whole or as it was before, and durable when WriteLock returns. A crash
-// can leave a file ending in .tmp, which the next call replaces. Two calls must
+// can leave a file ending in .new, which the next call replaces. Two calls must
 // not run at once on one path.
 func WriteLock(path string, lock Lock) error {
 	data, err := encodeLock(lock)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	tmp := path + ".tmp"
-	if err := writeSynced(tmp, data); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), removeIfThere(tmp))
-	}
-	// The commit point: before it the old file stands, after it the new one.
-	if err := os.Rename(tmp, path); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), removeIfThere(tmp))
-	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return harness.WriteFile(path, data, 0o644)
 }
 
 func encodeLock(lock Lock) ([]byte, error) {
@@ -122,31 +111,4 @@ func encodeLock(lock Lock) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
-}
-
-func writeSynced(path string, data []byte) error {
-	if err := removeIfThere(path); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, werr := f.Write(data)
-	return errors.Join(werr, f.Sync(), f.Close())
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
