@@ -49,7 +49,7 @@ func ambiguousRows() []row {
 		one("a byte order mark before -32601", seedLegacy, "ambiguous_error", says("\xef\xbb\xbf"+notFound)),
 	}
 	for _, n := range []int{-32601, -32602, -32600, -32603, -32700, -32000, -32002, -32019, -32023, -32042, 0, 1, 404} {
-		rows = append(rows, one(fmt.Sprintf("error %d", n), seedLegacy, "ambiguous_error", code(n)))
+		rows = append(rows, one(fmt.Sprintf("error %d", n), seedNoAllow, "ambiguous_error", code(n)))
 	}
 	return append(rows,
 		row{"the process ends twice", seedLegacy, []step{exit, spawnNext, exit, spawnNext}, "closed ambiguous_exit", "closed legacy_exit; initialize sent", false},

@@ -15,7 +15,6 @@ const (
 	lessonAllow  = "lesson, allowlisting is intent"
 	lessonLegacy = "lesson, legacy is a branch"
 	specDiscover = "server/discover, DiscoverResult"
-	specStdio    = "basic/transports/stdio, Backward Compatibility"
 	specVersion  = "basic/versioning, Protocol Version Negotiation"
 	specErrors   = "basic, Error Codes"
 	specAnswers  = "basic, Responses"
