@@ -20,9 +20,13 @@ func (s *State) Apply(e Event) {
 		s.applyConfig(e)
 	case PeerExited:
 		s.applyExited(d)
+	case PeerSpawned:
+		if p := s.current(d.At); p != nil {
+			p.waiting = false
+		}
 	case SpawnFailed:
 		if p := s.current(d.At); p.starting() {
-			p.live = false
+			p.live, p.waiting = false, false
 		}
 	case CatalogListed:
 		s.applyListed(e, d)
@@ -37,6 +41,10 @@ func (s *State) applyDecision(e Event) {
 		s.applyRefused(d)
 	case PeerLaunched:
 		s.applyLaunched(d)
+	case PeerRestarted:
+		s.applyRestarted(d)
+	case PeerQuarantined:
+		s.applyQuarantined(d)
 	case ProbeIssued:
 		s.applyProbe(d)
 	case LegacyExcluded:
@@ -44,7 +52,7 @@ func (s *State) applyDecision(e Event) {
 			p.probe.legacyExcluded = true
 		}
 	case EraDetermined:
-		s.applyEra(d)
+		s.applyEra(e.Mono, d)
 	case EraRefused:
 		s.applyEraRefused(d)
 	case ListRequested:
@@ -100,6 +108,7 @@ func (p *Peer) reset() {
 	p.live, p.listed, p.settled = false, false, false
 	p.Era, p.Version, p.Code, p.Reason, p.Warnings = EraUnknown, "", "", "", nil
 	p.hasTools, p.capabilities = false, nil
+	p.waiting, p.attempt, p.selectedAt = false, 0, 0
 	p.probe, p.fetch = probe{}, nil
 }
 
@@ -170,11 +179,12 @@ func (s *State) applyProbe(d ProbeIssued) {
 	}
 }
 
-func (s *State) applyEra(d EraDetermined) {
+func (s *State) applyEra(mono int64, d EraDetermined) {
 	if p := s.current(d.At); p != nil {
 		p.Era, p.Version, p.hasTools, p.capabilities = d.Era, d.Version, d.HasTools, d.Capabilities
 		p.Warnings = addNew(p.Warnings, d.Warnings...)
 		p.probe.id, p.probe.closed = 0, true
+		p.selectedAt = max(1, mono)
 	}
 }
 
@@ -196,7 +206,7 @@ func (s *State) applyExited(d PeerExited) {
 		if d.Cause == causeFrameTooLarge {
 			p.Code = CodeFrameTooLarge
 		}
-		p.Reason = "the process ended (" + exitWords(d) + "); it is started again with the service"
+		p.Reason = "the process ended (" + exitWords(d) + ")"
 	}
 }
 

@@ -176,10 +176,17 @@ func parseTool(v jsontext.Value) (Tool, Code) {
 		return t, CodeToolUnnamed
 	case !ValidToolName(name):
 		return t, CodeToolNameInvalid
-	case !isObject(m["inputSchema"]):
+	case !ofObjects(m["inputSchema"]):
 		return t, CodeToolSchemaInvalid
 	}
 	return t, ""
+}
+
+// ofObjects reports whether an inputSchema describes objects, as that of a tool
+// must: it is an object with type "object" (specification, schema, "Tool").
+func ofObjects(schema jsontext.Value) bool {
+	s, _ := text(object(schema)["type"])
+	return s == "object"
 }
 
 // ValidToolName reports whether a local name may enter a namespace: 1 to 128

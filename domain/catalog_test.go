@@ -284,8 +284,9 @@ func TestListThatDoesNotCome(t *testing.T) {
 		}
 	}
 	w = listing(t, EraModern) // the exit alone, with no word about the request
-	sameKinds(t, w.exited("archive"), "catalog.refused", "namespace.merged")
-	sameKinds(t, w.exited("archive"))
+	gone := PeerExited{At: w.at("archive"), Status: 1, Cause: "exited"}
+	sameKinds(t, w.see(gone), "catalog.refused", "peer.restarted", "namespace.merged")
+	sameKinds(t, w.see(gone))
 }
 
 // TestRefusedListKeepsTheLastGoodOne and marks it.

@@ -36,6 +36,7 @@ const (
 	CodeLegacyError       Code = "legacy_error"        // initialize answered with an error
 	CodeLegacySilence     Code = "legacy_silence"      // initialize not answered inside its deadline
 	CodeLegacyExit        Code = "legacy_exit"         // the process ended during initialize
+	CodeWatchdogLost      Code = "watchdog_lost"       // our watchdog process is gone, and the peers with it
 	CodeListError         Code = "list_error"          // tools/list answered with an error
 	CodeListInvalid       Code = "list_invalid"        // tools/list answered with something that is no list
 	CodeListTimeout       Code = "list_timeout"        // tools/list not answered inside its deadline
@@ -45,7 +46,7 @@ const (
 	CodePeerExited        Code = "peer_exited"         // the process ended after it was ready
 	CodeToolUnnamed       Code = "tool_unnamed"        // a tool without a usable name
 	CodeToolNameInvalid   Code = "tool_name_invalid"   // a name outside [A-Za-z0-9_./-]{1,128}
-	CodeToolSchemaInvalid Code = "tool_schema_invalid" // inputSchema is missing or no object
+	CodeToolSchemaInvalid Code = "tool_schema_invalid" // inputSchema is missing, or its type is not object
 	CodeToolDuplicate     Code = "tool_duplicate"      // a second tool of this name on the same peer
 	CodeServiceRestarted  Code = "service_restarted"   // the service ended while the call was under way
 	CodeTransportLost     Code = "transport_lost"      // the peer's transport was lost while the call was under way
@@ -86,7 +87,7 @@ func Codes() []Code {
 		CodeNoCommonVersion, CodeBrokenAnswer, CodeVersionRefused, CodeLegacyOnly, CodeNoVersionList,
 		CodeCapabilityMissing, CodeHeaderMismatch, CodeModernEvidence, CodeAmbiguousError, CodeAmbiguousSilence,
 		CodeAmbiguousExit, CodeAmbiguousEmpty, CodeLegacyInvalid, CodeLegacyRevision, CodeLegacyError,
-		CodeLegacySilence, CodeLegacyExit, CodeListError, CodeListInvalid, CodeListTimeout, CodeListLimit,
+		CodeLegacySilence, CodeLegacyExit, CodeWatchdogLost, CodeListError, CodeListInvalid, CodeListTimeout, CodeListLimit,
 		CodeListCursor, CodeListLost, CodePeerExited, CodeToolUnnamed, CodeToolNameInvalid, CodeToolSchemaInvalid,
 		CodeToolDuplicate, CodeServiceRestarted, CodeTransportLost, CodeTimedOut, CodePeerError, CodeNoResultType,
 		CodeBadResultType, CodeBadResult, CodeToolError, CodeInputRequired, CodeShuttingDown, CodeResultTooLarge,

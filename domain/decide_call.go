@@ -79,7 +79,7 @@ func (p *Peer) closedFor(o Owner) (Code, string) {
 	switch {
 	case p == nil:
 		return CodePeerUnavailable, "peer " + o.Peer + " is not configured any more"
-	case !p.live:
+	case !p.live || p.waiting:
 		return CodePeerUnavailable, "peer " + p.Name + " is not running: " + p.why()
 	case p.Era == EraUnknown:
 		return CodeEraUnknown, "the era of peer " + p.Name + " is not known: " + p.why()
@@ -117,14 +117,18 @@ func (s *State) waiting(at At, id int64) *call {
 	return nil
 }
 
+// ranIf says what can be known of a call that had no answer.
+func ranIf(written string) Ran {
+	if written == "no" {
+		return RanNo
+	}
+	return RanMaybe
+}
+
 // decideFailed ends what waited for a request whose transport is gone.
 func (s *State) decideFailed(d ExchangeFailed) []Data {
 	if c := s.waiting(d.At, d.RequestID); c != nil {
-		ran := RanMaybe
-		if d.Written == "no" {
-			ran = RanNo
-		}
-		return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: d.Code, Ran: ran}}
+		return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: d.Code, Ran: ranIf(d.Written)}}
 	}
 	p := s.current(d.At)
 	switch {
@@ -148,7 +152,7 @@ func (s *State) decideDeadline(d DeadlinePassed) []Data {
 	if c := s.waiting(d.At, d.RequestID); c != nil {
 		return []Data{
 			CallAbandoned{CallID: c.id, At: c.at, RequestID: c.reqID, Reason: "deadline passed"},
-			CallSettled{CallID: c.id, Status: StatusTimedOut, Code: CodeTimedOut, Ran: RanMaybe},
+			CallSettled{CallID: c.id, Status: StatusTimedOut, Code: CodeTimedOut, Ran: ranIf(d.Written)},
 		}
 	}
 	p := s.current(d.At)

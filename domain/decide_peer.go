@@ -67,13 +67,16 @@ func (s *State) decideSpawnFailed(d SpawnFailed) []Data {
 	return []Data{PeerRefused{Peer: d.Peer, Code: d.Code, Reason: d.Reason}}
 }
 
-// decideExited handles the end of a process while its era is being determined;
-// later ends were folded by Apply, and the calls they cost by exchange.failed.
-func (s *State) decideExited(d PeerExited) []Data {
+// decideExited handles the end of a process: while its era is being determined
+// by the probe table, later by starting it again. The calls it costs were ended
+// by exchange.failed.
+func (s *State) decideExited(mono int64, d PeerExited) []Data {
 	p := s.current(d.At)
 	switch {
 	case p == nil:
 		return nil
+	case p.probe.closed && p.selectedAt != 0 && d.Cause != causeWatchdogLost:
+		return append(p.unlisted(), p.decideRecovery(mono)...)
 	case p.probe.closed:
 		return p.unlisted()
 	}
@@ -86,7 +89,7 @@ func (s *State) decideExited(d PeerExited) []Data {
 	case p.probe.legacyExcluded:
 		return refuse(p, CodeModernEvidence, "the process ended after it had shown modern behaviour ("+how+"); no downgrade is made", "")
 	case d.Cause == causeWatchdogLost: // our own end of it, which is no signal of the peer's
-		return refuse(p, CodeAmbiguousExit, "the process was ended because "+how+"; the peer stays closed until then", "")
+		return refuse(p, CodeWatchdogLost, "the process was ended because "+how+"; the peer stays closed until then", "")
 	case p.Config.mayInitialize():
 		return []Data{PeerLaunched{At: At{p.Name, p.Incarnation + 1}, First: MethodInitialize}}
 	}

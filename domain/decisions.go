@@ -39,6 +39,23 @@ type PeerLaunched struct {
 	First string `json:"first"` // the method of its first message
 }
 
+// PeerRestarted orders the start of the next incarnation after a delay, because
+// the one before it has ended by itself. Its first message is server/discover.
+type PeerRestarted struct {
+	At
+	Attempt int   `json:"attempt"`  // from 1, in a row
+	Delay   int64 `json:"delay_ms"` // before the start
+	After   Code  `json:"after"`    // why the incarnation before it ended
+}
+
+// PeerQuarantined says that too many starts in a row have failed; the next
+// attempt comes much later.
+type PeerQuarantined struct {
+	Peer     string `json:"peer"`
+	Attempts int    `json:"attempts"`
+	Reason   string `json:"reason"`
+}
+
 // ProbeIssued orders a probe.
 type ProbeIssued struct {
 	At
@@ -210,6 +227,9 @@ type AnswerDropped struct {
 func (d PeerAdmitted) PeerName() string { return d.Peer }
 
 // PeerName implements OfPeer.
+func (d PeerQuarantined) PeerName() string { return d.Peer }
+
+// PeerName implements OfPeer.
 func (d PeerRefused) PeerName() string { return d.Peer }
 
 // Kind implements Data.
@@ -220,6 +240,12 @@ func (PeerRefused) Kind() string { return "peer.refused" }
 
 // Kind implements Data.
 func (PeerLaunched) Kind() string { return "peer.launched" }
+
+// Kind implements Data.
+func (PeerRestarted) Kind() string { return "peer.restarted" }
+
+// Kind implements Data.
+func (PeerQuarantined) Kind() string { return "peer.quarantined" }
 
 // Kind implements Data.
 func (ProbeIssued) Kind() string { return "probe.issued" }

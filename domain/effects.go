@@ -8,7 +8,10 @@ type Effect interface{ effect() }
 
 // Launch starts one incarnation of a peer. Its outcome is peer.spawned or
 // spawn.failed.
-type Launch struct{ At }
+type Launch struct {
+	At
+	Delay int64 // milliseconds to wait first
+}
 
 // Send writes one request. Its outcome is exactly one of an answer,
 // exchange.failed and deadline.passed.
@@ -66,7 +69,9 @@ func (Halt) effect()      {}
 func Effects(e Event) []Effect {
 	switch d := e.Data.(type) {
 	case PeerLaunched:
-		return []Effect{Launch{d.At}}
+		return []Effect{Launch{At: d.At}}
+	case PeerRestarted:
+		return []Effect{Launch{At: d.At, Delay: d.Delay}}
 	case ProbeIssued:
 		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: d.Method, Era: EraUnknown, Version: d.Version,
 			Capabilities: d.Capabilities, Deadline: d.Deadline}}

@@ -117,7 +117,7 @@ func TestOutageFreesNoName(t *testing.T) {
 	w.ready("a", "x")
 	w.ready("b", "x")
 	before := w.names()
-	sameKinds(t, w.exited("a"))
+	sameKinds(t, w.exited("a"), "peer.restarted")
 	if got := w.refusal("x", 0); got != CodePeerUnavailable || w.names() != before {
 		t.Errorf("after the exit: %q under %s", got, w.names())
 	}

@@ -96,10 +96,12 @@ type ExchangeFailed struct {
 	Code      Code   `json:"code"`
 }
 
-// DeadlinePassed says that a request had no answer inside its deadline.
+// DeadlinePassed says that a request had no answer inside its deadline. Written
+// is "no" where it certainly did not reach the peer.
 type DeadlinePassed struct {
 	At
-	RequestID int64 `json:"request_id"`
+	RequestID int64  `json:"request_id"`
+	Written   string `json:"written,omitempty"`
 }
 
 // NoiseCounted folds what a peer wrote that is no answer to anything.

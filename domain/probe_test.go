@@ -214,13 +214,13 @@ func TestEraLivesAsLongAsItsIncarnation(t *testing.T) {
 	if n := w.count(MethodDiscover); n != 1 {
 		t.Fatalf("%d probes for one incarnation", n)
 	}
-	w.exited("notes")
+	w.exited("notes") // incarnation 2 is waiting to be started when the service ends
 	if p := w.s.Peer("notes"); p.Era != EraUnknown || p.Version != "" {
 		t.Fatalf("the era outlives the process: %s %s", p.Era, p.Version)
 	}
 	w.start(c)
 	w.spawned("notes")
-	if x := w.last("notes"); x.Method != MethodDiscover || x.Incarnation != 2 {
+	if x := w.last("notes"); x.Method != MethodDiscover || x.Incarnation != 3 {
 		t.Fatalf("a new life begins with %s of incarnation %d", x.Method, x.Incarnation)
 	}
 }
@@ -254,7 +254,7 @@ func TestExitSaysHow(t *testing.T) {
 		{PeerExited{Status: -1, Signal: "killed", Cause: "exited"}, CodeAmbiguousExit, "signal killed", true},
 		{PeerExited{Cause: "stdout_closed"}, CodeAmbiguousExit, "closed its output", true},
 		{PeerExited{Cause: "write_failed"}, CodeAmbiguousExit, "closed its input", true},
-		{PeerExited{Cause: "watchdog_lost"}, CodeAmbiguousExit, "watchdog", false},
+		{PeerExited{Cause: "watchdog_lost"}, CodeWatchdogLost, "watchdog", false},
 		{PeerExited{Cause: "frame_too_large"}, CodeFrameTooLarge, "limits.frame", false},
 	} {
 		for _, allow := range []bool{false, true} {

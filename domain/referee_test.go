@@ -76,6 +76,10 @@ func (r *referee) observation(e Event) {
 		if c := r.chains[d.Peer]; c != nil && d.Incarnation == c.last {
 			c.running[d.Incarnation] = true
 		}
+	case SpawnFailed:
+		if c := r.chains[d.Peer]; c != nil && !c.running[d.Incarnation] {
+			c.closed[d.Incarnation] = true // a stray word about one that runs means nothing
+		}
 	case PeerExited:
 		if c := r.chains[d.Peer]; c != nil {
 			delete(c.running, d.Incarnation)
@@ -94,6 +98,8 @@ func (r *referee) decision(w *world, e Event) {
 	switch d := e.Data.(type) {
 	case PeerLaunched:
 		r.launched(d)
+	case PeerRestarted:
+		r.restarted(e, d)
 	case EraDetermined:
 		r.chains[d.Peer].decided = true
 		if c := r.chains[d.Peer]; d.Era == EraLegacy && (c.modern || !r.allow[d.Peer]) {
@@ -146,6 +152,15 @@ func (r *referee) launched(d PeerLaunched) {
 		r.t.Fatalf("incarnation %d of %s is used again", d.Incarnation, d.Peer)
 	}
 	r.chains[d.Peer] = &chain{first: d.Incarnation, last: d.Incarnation, running: map[int64]bool{}, closed: map[int64]bool{}}
+}
+
+// restarted: only what has ended, or was never there, is started again.
+func (r *referee) restarted(e Event, d PeerRestarted) {
+	c := r.chains[d.Peer]
+	if c == nil || !c.closed[c.last] || len(c.running) > 0 || r.stopped || d.Delay <= 0 {
+		r.t.Fatalf("event %d: %s is started again: %+v", e.Seq, d.Peer, c)
+	}
+	r.launched(PeerLaunched{At: d.At, First: MethodDiscover})
 }
 
 // send holds for every request that leaves.

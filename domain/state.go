@@ -38,7 +38,10 @@ type Peer struct {
 	Code         Code     // why it is not ready
 	Reason       string
 	Warnings     []string
-	live         bool // launched, not exited
+	live         bool  // launched, not exited
+	waiting      bool  // to be started again, not yet spawned
+	attempt      int   // of the recovery, 0 for the first start
+	selectedAt   int64 // monotonic clock of era.determined, 0 before it
 	configured   bool
 	listed       bool // this incarnation's list was accepted, or failed beside a last good one
 	settled      bool // has listed, failed or been refused once since the configuration was loaded

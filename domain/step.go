@@ -37,7 +37,7 @@ func (s *State) Decide(e Event) []Data {
 	case SpawnFailed:
 		return s.decideSpawnFailed(d)
 	case PeerExited:
-		return s.decideExited(d)
+		return s.decideExited(e.Mono, d)
 	case ProbeAnswered:
 		return s.decideProbeAnswered(e, d)
 	case CatalogListed:
@@ -50,7 +50,11 @@ func (s *State) Decide(e Event) []Data {
 		return s.decideFailed(d)
 	case DeadlinePassed:
 		return s.decideDeadline(d)
-	case PeerRefused, EraRefused, CatalogAccepted, CatalogRefused:
+	case PeerRefused:
+		return append(s.decideMerge(), s.decideAgain(e.Mono, d.Peer, d.Code)...)
+	case EraRefused:
+		return append(s.decideMerge(), s.decideAgain(e.Mono, d.Peer, d.Code)...)
+	case CatalogAccepted, CatalogRefused:
 		return s.decideMerge()
 	case EraDetermined:
 		return s.decideListing(d)

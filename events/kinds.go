@@ -51,6 +51,8 @@ func init() {
 	decision[domain.PeerAdmitted]()
 	decision[domain.PeerRefused]()
 	decision[domain.PeerLaunched]()
+	decision[domain.PeerRestarted]()
+	decision[domain.PeerQuarantined]()
 	decision[domain.ProbeIssued]()
 	decision[domain.LegacyExcluded]()
 	decision[domain.EraDetermined]()

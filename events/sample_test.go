@@ -42,6 +42,8 @@ var samples = []domain.Data{
 	domain.PeerAdmitted{Peer: "notes", Pin: frame.Digest},
 	domain.PeerRefused{Peer: "notes", Code: domain.CodeNotPinned, Reason: "peer notes is not in waybill.lock; run waybill pin"},
 	domain.PeerLaunched{At: notes, First: domain.MethodDiscover},
+	domain.PeerRestarted{At: notes, Attempt: 2, Delay: 257, After: domain.CodePeerExited},
+	domain.PeerQuarantined{Peer: "notes", Attempts: 8, Reason: "8 starts in a row failed; the last: the process ended (status 1)"},
 	domain.ProbeIssued{At: notes, RequestID: 1, Method: domain.MethodDiscover, Version: "2026-07-28", Attempt: 2, Deadline: 10_000, Authority: domain.AuthorityCapability, Capabilities: jsontext.Value(`{"roots":{"listChanged":true}}`)},
 	domain.LegacyExcluded{At: notes, Reason: "modern behaviour was seen under an unknown id"},
 	domain.EraDetermined{At: notes, Era: domain.EraModern, Version: "2026-07-28", Evidence: frame.Digest, HasTools: true, Capabilities: none, Warnings: []string{"cache hint"}},

@@ -35,6 +35,8 @@ var forgeries = []forgery{
 	change(func(d *domain.PeerAdmitted) { d.Pin = strings.Repeat("0", 64) }),
 	change(func(d *domain.PeerRefused) { d.Code = domain.CodePinMismatch }),
 	change(func(d *domain.PeerLaunched) { d.First = domain.MethodInitialize }),
+	change(func(d *domain.PeerRestarted) { d.Delay++ }),
+	change(func(d *domain.PeerQuarantined) { d.Attempts-- }),
 	change(func(d *domain.ProbeIssued) { d.Authority = domain.AuthorityAllowLegacy }),
 	change(func(d *domain.LegacyExcluded) { d.Reason = "nothing" }),
 	change(func(d *domain.EraDetermined) { d.Era, d.Version = domain.EraLegacy, "2025-11-25" }),

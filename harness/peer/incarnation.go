@@ -72,6 +72,19 @@ func (c *incarnation) broke(cause string) {
 	}
 }
 
+// pause waits before the start, unless the incarnation is ended meanwhile.
+func (c *incarnation) pause(delay time.Duration) {
+	if delay <= 0 {
+		return
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.ending:
+	}
+}
+
 // start runs the process, or reports why it could not.
 func (c *incarnation) start() {
 	code, reason := c.spawn()

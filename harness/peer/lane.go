@@ -3,6 +3,7 @@ package peer
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"waybill/domain"
 )
@@ -83,7 +84,11 @@ func (l *lane) putLocked(t task) {
 	l.wake.Signal()
 }
 
-func (l *lane) launch(at domain.At) {
+// launch starts an incarnation when its delay is over and what came before it
+// is gone. Until then the lane has nothing else to do: nothing is sent to what
+// is not there.
+func (l *lane) launch(e domain.Launch) {
+	at := e.At
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at.Incarnation <= l.newest {
@@ -100,6 +105,7 @@ func (l *lane) launch(at domain.At) {
 		for _, b := range before {
 			<-b.done
 		}
+		c.pause(time.Duration(e.Delay) * time.Millisecond)
 		c.start()
 	}})
 }

@@ -179,3 +179,19 @@ func TestEffectsOnAnIncarnationThatIsNotThereAreDropped(t *testing.T) {
 		t.Errorf("%d processes were started", n)
 	}
 }
+
+// A delayed start waits, and a stop does not wait for it.
+func TestADelayedStartCanBeStopped(t *testing.T) {
+	b := newBench(t, quick, "serve {}")
+	b.Do(domain.Launch{At: at1, Delay: patience.Milliseconds()}, nil)
+	b.Do(domain.Stop{At: at1}, nil)
+	if got, _ := await[domain.SpawnFailed](t, b.ledger, 1); got[0].At != at1 || len(of[domain.PeerSpawned](b.ledger)) != 0 {
+		t.Errorf("%+v", b.data())
+	}
+	begun := time.Now()
+	second := domain.At{Peer: "p", Incarnation: 2}
+	b.Do(domain.Launch{At: second, Delay: 50}, nil)
+	if got, _ := await[domain.PeerSpawned](t, b.ledger, 1); got[0].At != second || time.Since(begun) < 50*time.Millisecond {
+		t.Errorf("%+v after %v", got, time.Since(begun))
+	}
+}

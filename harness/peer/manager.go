@@ -109,7 +109,7 @@ func NewManager(cfg Config) (*Manager, error) {
 func (m *Manager) Do(e domain.Effect, arguments []byte) {
 	switch e := e.(type) {
 	case domain.Launch:
-		m.lane(e.Peer).launch(e.At)
+		m.lane(e.Peer).launch(e)
 	case domain.Send:
 		m.lane(e.Peer).send(e, arguments)
 	case domain.SelectEra:

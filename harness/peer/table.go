@@ -99,7 +99,11 @@ func (t *table) expire(r *request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.settle(r) {
-		t.report(domain.DeadlinePassed{At: t.at, RequestID: r.send.RequestID})
+		passed := domain.DeadlinePassed{At: t.at, RequestID: r.send.RequestID}
+		if !r.began {
+			passed.Written = writtenNo
+		}
+		t.report(passed)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestADeadlineIsReportedOnceAndOnTime(t *testing.T) {
 		}
 		pass(time.Millisecond)
 		synctest.Wait()
-		if want := []domain.Data{domain.DeadlinePassed{At: at1, RequestID: 1}}; !reflect.DeepEqual(got.data(), want) {
+		if want := []domain.Data{domain.DeadlinePassed{At: at1, RequestID: 1, Written: writtenNo}}; !reflect.DeepEqual(got.data(), want) {
 			t.Errorf("reported %v", got.data())
 		}
 		if table.begin(r) {

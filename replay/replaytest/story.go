@@ -98,7 +98,10 @@ func (w *World) secondLife() {
 	w.Call("moved", "search", 0)
 	w.Call("again", "search", 2)
 	w.Answer("again", Complete)
-	w.Call("last", "page", 0)
+	w.Call("lost", "page", 0)
+	peers["wiki"].Missing = true
+	w.Lose("lost") // and the peer does not come back
+	w.Call("last", "add", 0)
 	w.Observe(domain.ServiceStopped{Reason: "interrupt"}, nil)
 }
 

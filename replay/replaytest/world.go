@@ -117,6 +117,9 @@ func payload(s string) domain.Payload {
 func (w *World) perform(e domain.Effect) {
 	switch e := e.(type) {
 	case domain.Launch:
+		if e.Delay >= 60_000 {
+			return // the story ends before
+		}
 		if w.peers[e.Peer].Missing {
 			w.step(domain.SpawnFailed{At: e.At, Code: domain.CodeSpawnFailed, Reason: "fork: no more processes"}, nil)
 			return

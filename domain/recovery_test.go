@@ -1,0 +1,105 @@
+package domain
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPeerThatEndsIsStartedAgain: on transport loss the peer is restarted,
+// discovery and lists are repeated (seed 2.1.0, rule 8), and the names stay.
+func TestPeerThatEndsIsStartedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.start(testConfig(PrefixOnCollision, "a", "b"))
+	w.ready("a", "x")
+	w.ready("b", "x")
+	names := w.names()
+	d := must[PeerRestarted](t, w.exited("a"))
+	if d.Incarnation != 2 || d.Attempt != 1 || d.Delay < firstDelay || d.Delay > firstDelay*3/2 || d.After != CodePeerExited {
+		t.Fatalf("%+v", d)
+	}
+	if got := w.refusal("x", 0); got != CodePeerUnavailable {
+		t.Errorf("while it waits a call is answered %q", got)
+	}
+	if r := w.s.Peer("a").Reason; !strings.Contains(r, "attempt 1") {
+		t.Errorf("the reason does not say what comes next: %s", r)
+	}
+	w.spawned("a")
+	if x := w.last("a"); x.Method != MethodDiscover || x.Incarnation != 2 {
+		t.Fatalf("the second life begins with %s of incarnation %d", x.Method, x.Incarnation)
+	}
+	if got := w.refusal("x", 0); got != CodeEraUnknown {
+		t.Errorf("while it is probed a call is answered %q", got)
+	}
+	w.probed("a", discoverResult)
+	w.listed("a", toolList("x"))
+	if got := w.refusal("x", 0); got != "" || w.names() != names || w.s.Peer("a").Code != "" {
+		t.Errorf("back again: %q, %s", got, w.names())
+	}
+}
+
+// TestRecoveryGivesUpSlowly: each failed start makes the next one later, and
+// after eight in a row the peer is quarantined.
+func TestRecoveryGivesUpSlowly(t *testing.T) {
+	w := newWorld(t)
+	w.start(testConfig(PrefixOnCollision, "a"))
+	w.ready("a", "x")
+	last := must[PeerRestarted](t, w.exited("a"))
+	for i := 2; i <= mostAttempts; i++ {
+		d := must[PeerRestarted](t, w.see(SpawnFailed{At: w.at("a"), Code: CodeSpawnFailed, Reason: "no"}))
+		if d.Attempt != i || d.Delay <= last.Delay*5/4 && last.Delay < longestDelay || d.Delay > longestDelay*3/2 {
+			t.Fatalf("attempt %d after %+v: %+v", i, last, d)
+		}
+		last = d
+	}
+	w.spawned("a")
+	events := w.exited("a") // during the probe this time
+	q := must[PeerQuarantined](t, events)
+	if d := must[PeerRestarted](t, events); d.Delay != quarantineDelay || q.Attempts != mostAttempts || !strings.Contains(q.Reason, "status") {
+		t.Fatalf("%+v %+v", q, d)
+	}
+	if got := w.refusal("x", 0); got != CodePeerUnavailable {
+		t.Errorf("in quarantine a call is answered %q", got)
+	}
+}
+
+// TestSteadyPeerBeginsAnew: an incarnation that lasted a minute ends the row.
+func TestSteadyPeerBeginsAnew(t *testing.T) {
+	w := newWorld(t)
+	w.start(testConfig(PrefixOnCollision, "a"))
+	w.ready("a", "x")
+	w.exited("a")
+	w.ready("a", "x")
+	if d := must[PeerRestarted](t, w.exited("a")); d.Attempt != 2 {
+		t.Fatalf("an early end is attempt %d", d.Attempt)
+	}
+	w.ready("a", "x")
+	w.now += steadyAfter
+	if d := must[PeerRestarted](t, w.exited("a")); d.Attempt != 1 {
+		t.Fatalf("after a steady minute it is attempt %d", d.Attempt)
+	}
+}
+
+// TestWhatARuleClosedIsNotStartedAgain: neither at the first start nor in a
+// recovery, and nothing is after service.stopped.
+func TestWhatARuleClosedIsNotStartedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.start(testConfig(PrefixOnCollision, "a"))
+	w.spawned("a")
+	if _, again := find[PeerRestarted](w.exited("a")); again {
+		t.Error("a peer that never worked is started again")
+	}
+	w = newWorld(t)
+	w.start(testConfig(PrefixOnCollision, "a"))
+	w.ready("a", "x")
+	w.exited("a")
+	w.spawned("a")
+	must[EraRefused](t, w.probed("a", `{"jsonrpc":"2.0","id":$ID,"result":{"ok":true}}`))
+	if _, again := find[PeerRestarted](w.exited("a")); again {
+		t.Error("a broken answer was followed by another start")
+	}
+	w = newWorld(t)
+	w.start(testConfig(PrefixOnCollision, "a"))
+	w.ready("a", "x")
+	w.see(ServiceStopped{Reason: "test"})
+	sameKinds(t, w.exited("a"))
+}
