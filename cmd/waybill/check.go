@@ -53,6 +53,7 @@ func (c checkCmd) report(a *app) (r domain.Report, err error) {
 	err = n.engine.WaitSettled(a.ctx)
 	if err == nil {
 		r, err = n.engine.Report(a.ctx)
+		n.showStderr(r)
 	}
 	return r, errors.Join(err, n.stop("check has ended"))
 }

@@ -90,6 +90,40 @@ func TestKilledServiceSettlesItsCallsAtTheNextStart(t *testing.T) {
 	}
 }
 
+// A killed peer loses the call it was running, is started again with a fresh
+// probe and list, and keeps its names; its neighbour never notices.
+func TestAKilledPeerIsReadyAgain(t *testing.T) {
+	w := newWorld(t, "", peerYAML{name: "a", mode: "modern"}, peerYAML{name: "b", mode: "modern"}).ready()
+	s := w.serve()
+	var wait sync.WaitGroup
+	var out, errs bytes.Buffer
+	wait.Go(func() { run([]string{"call", "-c", w.file, "--json", "hang"}, &out, &errs) })
+	eventually(t, "the peer runs the call", func() bool { return len(w.lines("a", "ran")) == 1 })
+	spawned := decode[struct{ Data domain.PeerSpawned }](t, w.must(exitDone, "events", "--json", "--type", "peer.spawned", "--peer", "a"))
+	if err := syscall.Kill(spawned.Data.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wait.Wait()
+	if r := decode[reply](t, out.String()); r.Status != "lost" || r.Ran != "maybe" {
+		t.Errorf("the call under way ended %s, ran %s", r.Status, r.Ran)
+	}
+	eventually(t, "the peer is ready again", func() bool {
+		code, _, _ := w.run("call", "--json", "echo", `{}`)
+		return code == exitDone
+	})
+	r := decode[domain.Report](t, w.must(exitDone, "peers", "--json"))
+	if *r.Peers[0].Incarnation != 2 || *r.Peers[1].Incarnation != 1 || r.Namespaces[0].Generation != 1 {
+		t.Errorf("%+v", r)
+	}
+	if n := len(w.lines("a", "ran")); n != 2 {
+		t.Errorf("the peer ran %d calls, want the lost one once and an echo", n)
+	}
+	if code := s.stop(syscall.SIGTERM); code != exitDone {
+		t.Errorf("serve ended with %d", code)
+	}
+	w.audit()
+}
+
 // Every modern request carries the three fields, as the bytes that a child
 // process received (seed 2.1.0, rule 2; specification, basic, "_meta").
 func TestEveryModernRequestIsStamped(t *testing.T) {

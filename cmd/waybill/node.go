@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"waybill/cmd/waybill/config"
 	"waybill/domain"
@@ -13,6 +14,9 @@ import (
 	"waybill/projections"
 	"waybill/store"
 )
+
+// stderrLines is how much of a peer's standard error is shown.
+const stderrLines = 10
 
 // prefix begins every NATS subject.
 const prefix = "waybill"
@@ -26,6 +30,7 @@ type node struct {
 	log    *store.Log
 	engine *harness.Engine
 	views  *projections.Views
+	peers  *peer.Manager
 }
 
 // load reads the configuration and says what somebody should know.
@@ -98,8 +103,24 @@ func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []by
 	if err != nil {
 		return nil, fmt.Errorf("find this program for the watchdog: %w", err)
 	}
-	return peer.NewManager(peer.Config{Specs: n.file.Specs(lock, os.LookupEnv), FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,
+	n.peers, err = peer.NewManager(peer.Config{Specs: n.file.Specs(lock, os.LookupEnv), FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,
 		ClientName: "waybill", ClientVersion: version, Watchdog: []string{self, "watchdog"}, Logger: n.app.logger})
+	return n.peers, err
+}
+
+// showStderr prints the end of what peers that are not ready wrote to their
+// standard error, redacted. It is for the person at the terminal only.
+func (n *node) showStderr(r domain.Report) {
+	for _, p := range r.Peers {
+		tail := strings.TrimSpace(string(n.peers.StderrTail(p.Name)))
+		if p.State == "ready" || tail == "" {
+			continue
+		}
+		lines := strings.Split(tail, "\n")
+		for _, line := range lines[max(0, len(lines)-stderrLines):] {
+			n.app.progress("%s: stderr: %s", p.Name, strings.ToValidUTF8(line, "?"))
+		}
+	}
 }
 
 // stop ends the engine in good order and gives the directory up.

@@ -290,12 +290,28 @@ func (r *pipeRun) leave() {
 			r.t.Errorf("leave: %q", ended(got))
 		}
 	}
-	eventually(r.t, "the peer is reported as gone", func() bool {
-		return len(r.events("peer.exited")) == len(r.events("peer.spawned"))
-	})
+	eventually(r.t, "the peer is reported as gone", r.isGone)
 	if got := r.peer("peer"); r.row.gone != "" && !strings.HasSuffix(got, " "+r.row.gone) {
 		r.t.Errorf("after its end the peer is %q, want %q", got, r.row.gone)
 	}
+}
+
+// isGone reports whether each process that was started has ended, but for one
+// that was started again.
+func (r *pipeRun) isGone() bool {
+	over := map[domain.At]bool{}
+	for _, d := range r.events("peer.exited") {
+		over[d.(domain.PeerExited).At] = true
+	}
+	for _, d := range r.events("peer.restarted") {
+		over[d.(domain.PeerRestarted).At] = true
+	}
+	for _, d := range r.events("peer.spawned") {
+		if !over[d.(domain.PeerSpawned).At] {
+			return false
+		}
+	}
+	return true
 }
 
 // events returns the peer's events of a type.

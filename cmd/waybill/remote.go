@@ -12,7 +12,9 @@ import (
 	"waybill/harness/bus"
 )
 
-const askPatience = 10 * time.Second
+// askPatience is longer than the service takes for any read: it answers with what
+// it has after 10 seconds.
+const askPatience = 15 * time.Second
 
 // remote is a running service, reached over NATS.
 type remote struct {

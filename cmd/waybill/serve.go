@@ -141,6 +141,7 @@ func (s *server) serve(asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	s.showStderr(r)
 	if asJSON {
 		err = s.app.printJSON(r)
 	} else {
