@@ -229,7 +229,7 @@ type Follower interface {
 func (e *Engine) follow(ctx context.Context, f Follower) error {
 	src := e.log.Reader()
 	for {
-		if err := e.Feed.Wait(ctx, f.Position()); err != nil {
+		if err := e.Feed.Gather(ctx, f.Position(), followerLinger); err != nil {
 			return err
 		}
 		if err := feedOnce(ctx, src, e.log.ID(), f); err != nil {
@@ -237,6 +237,9 @@ func (e *Engine) follow(ctx context.Context, f Follower) error {
 		}
 	}
 }
+
+// followerLinger is how far a follower may be behind in time.
+const followerLinger = 100 * time.Millisecond
 
 // CatchUp feeds a follower up to the head, without an engine.
 func CatchUp(ctx context.Context, src Source, logID string, f Follower) error {

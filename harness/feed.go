@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Feed tells followers how far the log has come. Advance is called by the loop
@@ -37,6 +38,23 @@ func (f *Feed) Head() int64 {
 
 // Wait returns when there is an event after the given one, or ctx ends.
 func (f *Feed) Wait(ctx context.Context, after int64) error { return f.wait(ctx, after, nil) }
+
+// Gather is Wait that lets events gather for a while once there is one, so that
+// a follower which is up to date does not take the disk and the processors for
+// every single commit. One that is far behind is not held up.
+func (f *Feed) Gather(ctx context.Context, after int64, linger time.Duration) error {
+	if err := f.Wait(ctx, after); err != nil || f.Head()-after >= foldBatch {
+		return err
+	}
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // wait is Wait that also returns, with errStopping, when done is closed and no
 // event came.

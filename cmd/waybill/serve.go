@@ -19,6 +19,7 @@ const (
 	drainPatience = 10 * time.Second // for calls under way when a signal comes
 	viewPatience  = 10 * time.Second // for the views to catch up
 	busPatience   = 10 * time.Second // for the stream to catch up
+	publishLinger = 10 * time.Millisecond
 )
 
 type serveCmd struct{ common }
@@ -126,7 +127,9 @@ func (s source) Read(ctx context.Context, after int64, max int) ([]bus.Event, er
 }
 
 // Wait implements bus.Source.
-func (s source) Wait(ctx context.Context, after int64) error { return s.n.engine.Feed.Wait(ctx, after) }
+func (s source) Wait(ctx context.Context, after int64) error {
+	return s.n.engine.Feed.Gather(ctx, after, publishLinger)
+}
 
 // serve prints the report when the peers have settled, and waits for the end.
 func (s *server) serve(asJSON bool) error {
