@@ -238,7 +238,10 @@ func (s *State) applyListed(e Event, d CatalogListed) {
 	}
 	f.pages, f.frames, f.next = append(f.pages, pg), append(f.frames, d.Frame.Digest), pg.next
 	f.tools += len(pg.tools)
+	f.bytes += d.Frame.Size
 	switch {
+	case f.bytes > MaxList:
+		f.code, f.reason = CodeListLimit, "the list has more than 64 MiB"
 	case f.tools > MaxTools:
 		f.code, f.reason = CodeListLimit, "the list has more than 25000 tools"
 	case f.next != nil && len(f.pages) >= MaxPages:

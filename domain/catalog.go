@@ -12,7 +12,8 @@ import (
 const (
 	MaxPages  = 100
 	MaxTools  = 25_000
-	MaxCursor = 4 << 10 // bytes
+	MaxList   = 64 << 20 // bytes of all its pages
+	MaxCursor = 4 << 10  // bytes
 )
 
 // Cache scopes.

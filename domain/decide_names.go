@@ -23,6 +23,10 @@ func (s *State) requestPage(p *Peer, page int, cursor *string) ListRequested {
 		Version: p.Version, Capabilities: p.capabilities, Deadline: p.Config.ProbeTimeout}
 }
 
+// mostRejected bounds the tools of one list that are left out each with an
+// event of its own; the warning counts them all.
+const mostRejected = 200
+
 // decideListed follows a page: the next one, or the whole list.
 func (s *State) decideListed(d CatalogListed) []Data {
 	p := s.current(d.At)
@@ -38,7 +42,10 @@ func (s *State) decideListed(d CatalogListed) []Data {
 	}
 	c, bad, warnings := buildCatalog(f.pages)
 	var out []Data
-	for _, b := range bad {
+	if len(bad) > 0 {
+		warnings = append(warnings, fmt.Sprintf("left out: %d of the tools it lists; see waybill events --type tool.rejected", len(bad)))
+	}
+	for _, b := range bad[:min(len(bad), mostRejected)] {
 		out = append(out, ToolRejected{At: p.at(), Position: b.Position, Name: b.Name, Code: b.Code})
 	}
 	return append(out, CatalogAccepted{At: p.at(), Digest: c.Digest, Tools: len(c.Tools), CacheScope: c.CacheScope,

@@ -119,7 +119,7 @@ const (
 func exitWords(d PeerExited) string {
 	switch {
 	case d.Cause == causeFrameTooLarge:
-		return "it wrote a line longer than limits.frame"
+		return "ended by us, because it wrote a line longer than limits.frame"
 	case d.Cause == causeStdoutClosed:
 		return "it closed its output"
 	case d.Cause == causeWriteFailed:
@@ -335,5 +335,5 @@ func (s *State) decideProbeDeadline(p *Peer) []Data {
 	if p.probe.method == MethodInitialize {
 		return refuse(p, CodeLegacySilence, fmt.Sprintf("initialize was not answered within %d ms; legacy is not selected and the peer stays closed", p.Config.LegacyProbeTimeout), "")
 	}
-	return s.decideAmbiguous(p, CodeAmbiguousSilence, fmt.Sprintf("no answer to server/discover within %d ms", p.Config.ProbeTimeout), "")
+	return s.decideAmbiguous(p, CodeAmbiguousSilence, fmt.Sprintf("no answer to server/discover within %d ms (probe_timeout)", p.Config.ProbeTimeout), "")
 }

@@ -92,7 +92,8 @@ type CallAnswered struct {
 type ExchangeFailed struct {
 	At
 	RequestID int64  `json:"request_id"`
-	Written   string `json:"written"` // no, maybe
+	Call      string `json:"call,omitempty"` // key of the call, where it was one
+	Written   string `json:"written"`        // no, maybe
 	Code      Code   `json:"code"`
 }
 
@@ -101,6 +102,7 @@ type ExchangeFailed struct {
 type DeadlinePassed struct {
 	At
 	RequestID int64  `json:"request_id"`
+	Call      string `json:"call,omitempty"` // key of the call, where it was one
 	Written   string `json:"written,omitempty"`
 }
 
@@ -122,6 +124,12 @@ type IntakeShed struct {
 	Count int64 `json:"count"`
 	Code  Code  `json:"code"`
 }
+
+// CallKey implements OfCall.
+func (d ExchangeFailed) CallKey() string { return d.Call }
+
+// CallKey implements OfCall.
+func (d DeadlinePassed) CallKey() string { return d.Call }
 
 // Kind implements Data.
 func (ServiceStarted) Kind() string { return "service.started" }

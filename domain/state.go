@@ -74,6 +74,7 @@ type fetch struct {
 	frames  []string // digests
 	cursors []string
 	tools   int
+	bytes   int64
 	code    Code // set where the last page was no good
 	reason  string
 	next    *string

@@ -273,7 +273,7 @@ func (e *LockedError) Error() string {
 	if e.PID > 0 {
 		who = fmt.Sprintf("another process (pid %d)", e.PID)
 	}
-	return fmt.Sprintf("%s is held by %s; it does not answer: stop it, or wait for it to end", e.Dir, who)
+	return fmt.Sprintf("%s is held by %s: stop it, or wait for it to end", e.Dir, who)
 }
 
 // Lock is the right to write in a data directory. It ends with the process.

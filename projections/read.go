@@ -70,11 +70,17 @@ func (v *Views) Tools(ctx context.Context) (generation int64, tools []domain.Too
 	if err != nil {
 		return 0, nil, fmt.Errorf("views: %w", err)
 	}
-	err = rows(ctx, tx, `SELECT canonical, peer, local, generation, definition FROM tools ORDER BY canonical`,
+	err = rows(ctx, tx, `SELECT generation FROM namespaces ORDER BY seq DESC LIMIT 1`, func(scan func(...any) error) error {
+		return scan(&generation)
+	})
+	if err != nil {
+		return 0, nil, errors.Join(err, tx.Rollback())
+	}
+	err = rows(ctx, tx, `SELECT canonical, peer, local, definition FROM tools ORDER BY canonical`,
 		func(scan func(...any) error) error {
 			var t domain.ToolEntry
 			var definition sql.NullString
-			err := scan(&t.Canonical, &t.Peer, &t.Local, &generation, &definition)
+			err := scan(&t.Canonical, &t.Peer, &t.Local, &definition)
 			if definition.Valid {
 				t.Definition = []byte(definition.String)
 			}

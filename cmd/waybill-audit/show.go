@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/cmd/waybill-audit/logfile"
+	"waybill/domain"
 	"waybill/events"
 	"waybill/replay"
 	"waybill/store"
@@ -102,7 +103,7 @@ func (c showCmd) printEvidence(a *app, l logfile.Log, r store.Record) error {
 	case err != nil:
 		return &replay.AlteredError{Seq: r.Seq, What: err.Error()}
 	}
-	ref, ok := events.EvidenceOf(e.Data)
+	ref, ok := cited(e)
 	if !ok {
 		return nil
 	}
@@ -116,6 +117,18 @@ func (c showCmd) printEvidence(a *app, l logfile.Log, r store.Record) error {
 	}
 	_, err = fmt.Fprintf(a.out, "evidence %s:\n%s\n", ref.Digest, plain(b))
 	return err
+}
+
+// cited returns what an event rests on: an observation holds its evidence, and
+// an era the frame that decided it.
+func cited(e domain.Event) (domain.Ref, bool) {
+	switch d := e.Data.(type) {
+	case domain.EraDetermined:
+		return domain.Ref{Digest: d.Evidence}, true
+	case domain.EraRefused:
+		return domain.Ref{Digest: d.Evidence}, d.Evidence != ""
+	}
+	return events.EvidenceOf(e.Data)
 }
 
 // plain is b, or b quoted where it could do more to a terminal than print: a

@@ -187,7 +187,7 @@ func benchService(b *testing.B, n int, overNATS bool) {
 	}
 	call := loopCall(s.engine)
 	if overNATS {
-		c, err := bus.Dial(a.ctx, s.url(), s.credentialsDir(), localHost, prefix)
+		c, err := bus.Dial(a.ctx, s.url(), credentialsDir(s.file), localHost, prefix)
 		if err != nil {
 			b.Fatal(err)
 		}

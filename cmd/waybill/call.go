@@ -101,11 +101,16 @@ func (c callCmd) over(a *app, f *config.File, svc *remote, request []byte) ([]by
 	ctx, cancel := context.WithTimeout(a.ctx, patience+askPatience)
 	defer cancel()
 	reply, _, err := svc.client.Request(ctx, "call", request)
-	if errors.Is(err, bus.ErrConnectionLost) {
+	switch {
+	case errors.Is(err, bus.ErrNotServing):
+		return nil, notRunning("%w", err)
+	case err != nil && a.ctx.Err() != nil:
+		err = errors.New("interrupted: the call goes on at the service; see waybill events --type call")
+		return nil, &exitError{exit: exitLost, code: "interrupted", err: err}
+	case errors.Is(err, bus.ErrConnectionLost):
 		err = fmt.Errorf("%w: the call may have run; see waybill events --type call", err)
 		return nil, &exitError{exit: exitLost, code: "connection_lost", err: err}
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("call over NATS (service pid %d): %w", svc.run.PID, err)
 	}
 	return reply, nil
@@ -134,6 +139,8 @@ func (c callCmd) print(a *app, reply []byte) error {
 	var r struct {
 		Status domain.Status  `json:"status"`
 		Code   string         `json:"code"`
+		Ran    domain.Ran     `json:"ran"`
+		Size   int64          `json:"size"`
 		Reason string         `json:"reason"`
 		Result jsontext.Value `json:"result"`
 	}
@@ -145,8 +152,13 @@ func (c callCmd) print(a *app, reply []byte) error {
 	} else {
 		fmt.Fprintf(a.out, "%s\n", indent(reply))
 	}
-	if r.Reason != "" {
+	switch {
+	case r.Reason != "":
 		a.progress("waybill: %s: %s", r.Code, r.Reason)
+	case r.Code == string(domain.CodeResultTooLarge):
+		a.progress("waybill: the call ran, but its result of %d bytes does not fit one NATS message", r.Size)
+	case r.Status != domain.StatusComplete:
+		a.progress("waybill: %s (%s); ran: %s", r.Status, r.Code, r.Ran)
 	}
 	return exitWith(exitOf(r.Status))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -174,7 +175,11 @@ func TestDemoShowsTheWholeJob(t *testing.T) {
 			t.Errorf("the demo does not show %q", want)
 		}
 	}
-	if left := processesWith(t, "demo-peer"); len(left) > 0 {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := processesWith(t, self+"\x00demo-peer"); len(left) > 0 {
 		t.Errorf("left running: %v", left)
 	}
 }

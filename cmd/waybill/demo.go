@@ -131,7 +131,7 @@ func (d *demonstration) useService(s *server) (err error) {
 	if !r.AllReady() {
 		return errors.New("demo: not every peer is ready; the report says why")
 	}
-	d.client, err = bus.Dial(d.app.ctx, s.url(), s.credentialsDir(), localHost, prefix)
+	d.client, err = bus.Dial(d.app.ctx, s.url(), credentialsDir(s.file), localHost, prefix)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (c initCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	creds, err := bus.WriteCredentials(dir.NATSDir(), prefix, id, []string{localHost})
+	creds, err := bus.WriteCredentials(credentialsDir(f), prefix, id, []string{localHost})
 	if errors.Is(err, bus.ErrStaleAccounts) {
 		a.progress("waybill: warning: %v", err)
 	} else if err != nil {

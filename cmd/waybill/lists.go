@@ -152,7 +152,12 @@ func (c eventsCmd) Run(a *app) error {
 		return err
 	}
 	defer r.Close()
-	return c.each(a.ctx, r, func(rec store.Record) error { return printEvent(a, rec, c.wantJSON()) })
+	found := 0
+	err = c.each(a.ctx, r, func(rec store.Record) error { found++; return printEvent(a, rec, c.wantJSON()) })
+	if err == nil && found == 0 {
+		a.progress("waybill: no event of log %s matches; a call is named HOST/ID, such as %s/wb-...", r.ID(), localHost)
+	}
+	return err
 }
 
 func (c eventsCmd) each(ctx context.Context, r *store.Reader, f func(store.Record) error) error {

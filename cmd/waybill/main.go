@@ -20,6 +20,8 @@ import (
 const version = "0.1.0"
 
 type cli struct {
+	Version kong.VersionFlag `help:"Print the version."`
+
 	Init   initCmd   `cmd:"" help:"Make the log, its keys and the NATS credentials; again: add what is missing."`
 	Pin    pinCmd    `cmd:"" help:"Write waybill.lock: what each peer runs, by hash."`
 	Check  checkCmd  `cmd:"" help:"Probe and list all peers, and print the report."`
@@ -67,7 +69,7 @@ func run(args []string, out, errs io.Writer) int {
 	a := newApp(ctx, out, errs)
 	var c cli
 	exited := -1
-	parser, err := kong.New(&c, kong.Name("waybill"), kong.Writers(out, errs), kong.UsageOnError(),
+	parser, err := kong.New(&c, kong.Name("waybill"), kong.Writers(out, errs), kong.UsageOnError(), kong.Vars{"version": version},
 		kong.Description("Waybill routes tool calls to MCP servers and records every decision.\nBegin with: waybill demo, or waybill init, waybill pin, waybill check."),
 		kong.Exit(func(code int) { exited = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
 	if err != nil {

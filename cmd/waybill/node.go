@@ -49,29 +49,33 @@ func dataDir(f *config.File) harness.DataDir { return harness.DataDir(f.Data) }
 
 // openNode takes the data directory, opens the log and starts the engine: the
 // peers begin to be probed.
-func (a *app) openNode(f *config.File) (n *node, err error) {
-	n = &node{app: a, file: f, dir: dataDir(f)}
-	if err := n.dir.Exists(); err != nil {
-		return nil, err
-	}
-	if n.lock, err = n.dir.Lock(); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, n.release())
-		}
-	}()
-	if n.log, err = store.Open(n.dir.LogFile()); err != nil {
-		return nil, err
-	}
-	if n.views, err = projections.Open(a.ctx, n.dir.ViewsFile(), n.log.ID(), n.log.Head().Size); err != nil {
-		return nil, err
-	}
-	if err := n.startEngine(); err != nil {
-		return nil, err
+func (a *app) openNode(f *config.File) (*node, error) {
+	n := &node{app: a, file: f, dir: dataDir(f)}
+	if err := n.open(); err != nil {
+		return nil, errors.Join(err, n.release())
 	}
 	return n, nil
+}
+
+func (n *node) open() (err error) {
+	if err := n.dir.Exists(); err != nil {
+		return err
+	}
+	if n.lock, err = n.dir.Lock(); err != nil {
+		return err
+	}
+	if n.log, err = store.Open(n.dir.LogFile()); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(n.log.ID(), n.file.Node+"-") {
+		n.app.progress("waybill: warning: node is %s, but the log is %s and keeps its id; a new node needs a data directory of its own",
+			n.file.Node, n.log.ID())
+	}
+	n.views, err = projections.Open(n.app.ctx, n.dir.ViewsFile(), n.log.ID(), n.log.Head().Size)
+	if err != nil {
+		return err
+	}
+	return n.startEngine()
 }
 
 func (n *node) startEngine() error {

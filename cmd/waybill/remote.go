@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -32,6 +34,9 @@ func (a *app) running(f *config.File, host string) (*remote, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, askPatience)
 	defer cancel()
 	c, err := bus.Dial(ctx, run.URL, run.Credentials, host, run.Prefix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &exitError{exit: exitConfig, code: "credentials", err: err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the service (pid %d) does not answer at %s: %w", run.PID, run.URL, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"waybill/cmd/waybill/config"
 	"waybill/domain"
 	"waybill/events"
 	"waybill/harness"
@@ -59,11 +60,12 @@ type server struct {
 	publisher *bus.Publisher
 }
 
-func (s *server) credentialsDir() string {
-	if d := s.file.NATS.Credentials; d != "" {
-		return d
+// credentialsDir is where the keys of the NATS users are.
+func credentialsDir(f *config.File) string {
+	if f.NATS.Credentials != "" {
+		return f.NATS.Credentials
 	}
-	return s.dir.NATSDir()
+	return dataDir(f).NATSDir()
 }
 
 func (s *server) url() string {
@@ -75,7 +77,7 @@ func (s *server) url() string {
 
 // start brings up NATS, the service and the publisher, and says where we are.
 func (s *server) start() error {
-	creds, err := bus.LoadCredentials(s.credentialsDir())
+	creds, err := bus.LoadCredentials(credentialsDir(s.file))
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (s *server) start() error {
 
 			Credentials: creds, Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger})
 		if err != nil {
-			return err
+			return fmt.Errorf("%w; nats.listen says where (port 0: any free one)", err)
 		}
 	}
 	target := bus.Target{Server: s.nats, URL: s.file.NATS.URL, KeepTrying: s.nats == nil, Logger: s.app.logger}
@@ -101,10 +103,13 @@ func (s *server) start() error {
 	if err != nil {
 		return err
 	}
-	return s.dir.WriteRun(harness.Run{PID: os.Getpid(), URL: s.url(), Credentials: s.credentialsDir(), Log: s.log.ID(), Prefix: prefix})
+	return s.dir.WriteRun(harness.Run{PID: os.Getpid(), URL: s.url(), Credentials: credentialsDir(s.file), Log: s.log.ID(), Prefix: prefix})
 }
 
 func (s *server) startFollower() (err error) {
+	if !s.users.Connected() {
+		s.app.progress("waybill: warning: nats.url %s cannot be reached; it is tried again and again, and until then no host can call", s.file.NATS.URL)
+	}
 	s.publisher, err = bus.NewPublisher(s.users.Events, bus.PublisherConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger}, source{s.node})
 	if err != nil {
 		return err

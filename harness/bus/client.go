@@ -147,7 +147,7 @@ func (c *Client) fault(ctx context.Context, subject string, err error) error {
 	case errors.Is(context.Cause(ctx), ErrConnectionLost), errors.Is(err, nats.ErrConnectionClosed):
 		return fmt.Errorf("request on %s: %w", subject, ErrConnectionLost)
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("%w on %s: is it running, with this prefix?", ErrNotServing, subject)
+		return fmt.Errorf("%w on %s: it is stopping, or not serving yet", ErrNotServing, subject)
 	case ctx.Err() != nil:
 		return fmt.Errorf("no reply on %s: %w", subject, context.Cause(ctx))
 	}

@@ -22,6 +22,9 @@ func ConnectUsers(c Credentials, to Target) (u Users, err error) {
 	return u, err
 }
 
+// Connected reports whether both connections stand.
+func (u Users) Connected() bool { return u.Events.IsConnected() && u.Replies.IsConnected() }
+
 // Close sends what is still buffered, for at most a second each, and closes
 // the connections. A reply that cannot leave any more is in the log.
 func (u Users) Close() {

@@ -22,8 +22,10 @@ func (c *incarnation) read() {
 	for ; err == nil; line, unfinished, err = in.next() {
 		c.receive(line)
 	}
+	code := domain.CodeTransportLost
 	switch {
 	case errors.Is(err, errLineTooLong):
+		code = domain.CodeFrameTooLarge
 		c.noise.count(noiseTooLong, unfinished)
 		c.end(causeTooLong)
 	case unfinished > 0:
@@ -31,7 +33,7 @@ func (c *incarnation) read() {
 	}
 	c.broke(causeStdoutClosed)
 	_ = c.stdout.Close() // a peer that goes on writing is told so
-	c.table.fail()
+	c.table.fail(code)
 }
 
 // receive takes one line, which is good until it returns.

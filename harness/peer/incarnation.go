@@ -93,7 +93,7 @@ func (c *incarnation) start() {
 		go c.supervise()
 		return
 	}
-	c.table.fail()
+	c.table.fail(domain.CodeTransportLost)
 	c.lane.forget(c)
 	c.lane.m.report(domain.SpawnFailed{At: c.at, Code: code, Reason: reason})
 	close(c.done)

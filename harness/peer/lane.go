@@ -117,7 +117,7 @@ func (l *lane) send(s domain.Send, arguments []byte) {
 		r = c.table.add(s, arguments)
 	}
 	if r == nil {
-		l.m.report(domain.ExchangeFailed{At: s.At, RequestID: s.RequestID, Written: writtenNo, Code: domain.CodeTransportLost})
+		l.m.report(domain.ExchangeFailed{At: s.At, RequestID: s.RequestID, Call: s.Call, Written: writtenNo, Code: domain.CodeTransportLost})
 		return
 	}
 	l.put(task{req: r, do: func() { c.send(r) }})

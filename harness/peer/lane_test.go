@@ -107,8 +107,8 @@ func TestARequestOverTheFrameLimitIsRefusedAndTheNextIsWritten(t *testing.T) {
 	b.call(`{}`)
 	answers, _ := await[domain.CallAnswered](t, b.ledger, 1)
 	failed, _ := await[domain.ExchangeFailed](t, b.ledger, 2)
-	want := []domain.ExchangeFailed{{At: at1, RequestID: 1, Written: "no", Code: domain.CodeRequestTooLarge},
-		{At: at1, RequestID: 2, Written: "no", Code: domain.CodeBadRequest}}
+	want := []domain.ExchangeFailed{{At: at1, RequestID: 1, Call: "host/a/b", Written: "no", Code: domain.CodeRequestTooLarge},
+		{At: at1, RequestID: 2, Call: "host/a/b", Written: "no", Code: domain.CodeBadRequest}}
 	if failed[0] != want[0] || failed[1] != want[1] || answers[0].RequestID != 3 {
 		t.Errorf("%+v, %+v", failed, answers)
 	}
@@ -169,7 +169,7 @@ func TestEffectsOnAnIncarnationThatIsNotThereAreDropped(t *testing.T) {
 		t.Errorf("%+v", refused)
 	}
 	failed := of[domain.ExchangeFailed](b.ledger)
-	if len(failed) != 2 || failed[0] != (domain.ExchangeFailed{At: old, RequestID: 1, Written: "no", Code: domain.CodeTransportLost}) ||
+	if len(failed) != 2 || failed[0] != (domain.ExchangeFailed{At: old, RequestID: 1, Call: "h/c", Written: "no", Code: domain.CodeTransportLost}) ||
 		failed[1].At != unknown {
 		t.Errorf("%+v", failed)
 	}

@@ -167,7 +167,7 @@ func TestAnExitDuringCallsFailsThemInOrderAndThenSaysSo(t *testing.T) {
 		t.Errorf("reported %s", got)
 	}
 	lost := func(id int64) domain.ExchangeFailed {
-		return domain.ExchangeFailed{At: at1, RequestID: id, Written: "maybe", Code: domain.CodeTransportLost}
+		return domain.ExchangeFailed{At: at1, RequestID: id, Call: "host/a/b", Written: "maybe", Code: domain.CodeTransportLost}
 	}
 	if failed := of[domain.ExchangeFailed](b.ledger); failed[0] != lost(1) || failed[1] != lost(3) {
 		t.Errorf("%+v", failed)

@@ -91,7 +91,7 @@ func (t *table) refuse(r *request, code domain.Code) {
 	defer t.mu.Unlock()
 	if t.settle(r) {
 		r.began = false
-		t.report(domain.ExchangeFailed{At: t.at, RequestID: r.send.RequestID, Written: writtenNo, Code: code})
+		t.report(domain.ExchangeFailed{At: t.at, RequestID: r.send.RequestID, Call: r.send.Call, Written: writtenNo, Code: code})
 	}
 }
 
@@ -99,7 +99,7 @@ func (t *table) expire(r *request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.settle(r) {
-		passed := domain.DeadlinePassed{At: t.at, RequestID: r.send.RequestID}
+		passed := domain.DeadlinePassed{At: t.at, RequestID: r.send.RequestID, Call: r.send.Call}
 		if !r.began {
 			passed.Written = writtenNo
 		}
@@ -179,8 +179,9 @@ func (t *table) selected() domain.Era {
 	return t.era
 }
 
-// fail settles everything that waits: the transport is gone, and no answer can come. Nothing can be added afterwards.
-func (t *table) fail() {
+// fail settles everything that waits, with a code that says why: the transport is gone, and no answer can come. Nothing can be
+// added afterwards.
+func (t *table) fail(code domain.Code) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
@@ -191,7 +192,7 @@ func (t *table) fail() {
 		if r.began {
 			written = writtenMaybe
 		}
-		t.report(domain.ExchangeFailed{At: t.at, RequestID: id, Written: written, Code: domain.CodeTransportLost})
+		t.report(domain.ExchangeFailed{At: t.at, RequestID: id, Call: r.send.Call, Written: written, Code: code})
 	}
 }
 

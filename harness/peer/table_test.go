@@ -39,7 +39,7 @@ func TestADeadlineIsReportedOnceAndOnTime(t *testing.T) {
 		if table.take(1) != nil || table.stranger(1) != noiseLate {
 			t.Error("an answer after the deadline is not late")
 		}
-		table.fail()
+		table.fail(domain.CodeTransportLost)
 		if len(got.data()) != 1 {
 			t.Errorf("reported again: %v", got.data())
 		}
@@ -103,7 +103,7 @@ func TestALostTransportFailsWhatWaitsInOrderOfIDs(t *testing.T) {
 		table.begin(requests[11])
 		table.take(11)
 		table.refuse(requests[5], domain.CodeRequestTooLarge)
-		table.fail()
+		table.fail(domain.CodeTransportLost)
 		lost := func(id int64, written string, code domain.Code) domain.Data {
 			return domain.ExchangeFailed{At: at1, RequestID: id, Written: written, Code: code}
 		}

@@ -93,6 +93,7 @@ func (f *File) read(s *section, lookup func(string) (string, bool)) {
 	s.reserved("hosts")
 	f.Payloads = payloads(s)
 	f.readPeers(s, lookup)
+	s.refuseOAuth()
 	s.end()
 }
 

@@ -200,6 +200,19 @@ func (n *node) numeral() (any, error) {
 	return v, nil
 }
 
+const noOAuth = "obtaining tokens is the work of another program: have it provide a token " +
+	"as a file, a variable (secret_env) or a command, and take this block out"
+
+// refuseOAuth refuses such a block beside the peers.
+func (s *section) refuseOAuth() {
+	for _, key := range slices.Clone(s.order) {
+		if isOAuth(key) {
+			s.fail(key, noOAuth)
+		}
+	}
+	s.order = slices.DeleteFunc(s.order, isOAuth)
+}
+
 func isOAuth(key string) bool {
 	return strings.EqualFold(key, "oauth") || strings.EqualFold(key, "oauth2")
 }
@@ -212,8 +225,7 @@ func refuseOAuth(d *document, n *node, key string) {
 	for _, e := range n.entries {
 		name := join(key, e.key)
 		if isOAuth(e.key) {
-			d.fail(e.line, e.column, name, "obtaining tokens is the work of another program: have it provide a token "+
-				"as a file, a variable (secret_env) or a command, and take this block out")
+			d.fail(e.line, e.column, name, noOAuth)
 			continue
 		}
 		if e.key != "set" {
