@@ -66,8 +66,9 @@ func TestShowPrintsTheEvidenceAnEventCites(t *testing.T) {
 	for _, e := range l.Events() {
 		out, _ := wants(t, 0, "show", "--evidence", "--seq", itoa(e.Seq), path)
 		if e.Evidence == nil {
-			if strings.Contains(out, "evidence ") {
-				t.Errorf("event %d cites none:\n%s", e.Seq, out)
+			d, rests := e.Data.(domain.EraDetermined)
+			if strings.Contains(out, "evidence "+d.Evidence+":\n{") != rests || !rests && strings.Contains(out, "evidence ") {
+				t.Errorf("event %d rests on evidence: %t:\n%s", e.Seq, rests, out)
 			}
 			continue
 		}
@@ -91,6 +92,10 @@ func TestShowKeepsATerminalSafe(t *testing.T) {
 				if d, ok := e.Data.(domain.ProbeAnswered); ok {
 					d.Frame = domain.RefTo([]byte(bad))
 					list[i].Data, list[i].Evidence = d, []byte(bad)
+				}
+				if d, ok := e.Data.(domain.EraDetermined); ok {
+					d.Evidence = domain.RefTo([]byte(bad)).Digest
+					list[i].Data = d
 				}
 			}
 			return list
