@@ -56,7 +56,7 @@ func (s *State) applyDecision(e Event) {
 	case EraRefused:
 		s.applyEraRefused(d)
 	case ListRequested:
-		s.applyListRequested(d)
+		s.applyListRequested(e.Mono, d)
 	case CatalogAccepted:
 		s.applyCatalog(e.Seq, d)
 	case CatalogRefused:
@@ -210,14 +210,14 @@ func (s *State) applyExited(d PeerExited) {
 	}
 }
 
-func (s *State) applyListRequested(d ListRequested) {
+func (s *State) applyListRequested(mono int64, d ListRequested) {
 	s.nextRequest = max(s.nextRequest, d.RequestID)
 	p := s.current(d.At)
 	if p == nil {
 		return
 	}
 	if p.fetch == nil || d.Page == 1 {
-		p.fetch = &fetch{}
+		p.fetch = &fetch{began: mono}
 	}
 	p.fetch.id = d.RequestID
 	if d.Cursor != nil {
@@ -240,6 +240,8 @@ func (s *State) applyListed(e Event, d CatalogListed) {
 	f.tools += len(pg.tools)
 	f.bytes += d.Frame.Size
 	switch {
+	case f.next != nil && e.Mono-f.began > listPatience*p.Config.ProbeTimeout*1_000_000:
+		f.code, f.reason = CodeListTimeout, "reading all pages takes longer than three times probe_timeout"
 	case f.bytes > MaxList:
 		f.code, f.reason = CodeListLimit, "the list has more than 64 MiB"
 	case f.tools > MaxTools:

@@ -10,10 +10,12 @@ import (
 // Bounds of one catalog. A list beyond them is refused and the last good one
 // kept.
 const (
-	MaxPages  = 100
-	MaxTools  = 25_000
-	MaxList   = 64 << 20 // bytes of all its pages
-	MaxCursor = 4 << 10  // bytes
+	MaxPages = 100
+	MaxTools = 25_000
+	MaxList  = 64 << 20 // bytes of all its pages
+
+	listPatience = 3       // times probe_timeout for all its pages together
+	MaxCursor    = 4 << 10 // bytes
 )
 
 // Cache scopes.

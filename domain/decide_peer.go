@@ -152,10 +152,12 @@ func (s *State) decideProbeAnswered(e Event, d ProbeAnswered) []Data {
 	}
 	m, err := ParseMessage(e.Evidence)
 	if err != nil {
-		return nil
+		return s.decideUnreadable(p, d)
 	}
 	id, ok := m.RequestID()
 	switch {
+	case d.Modern && !ModernEvidence(e.Evidence):
+		return refuse(p, CodeModernEvidence, "modern behaviour was seen in a line of which redaction left nothing that can be judged; no downgrade is made", d.Frame.Digest)
 	case ok && id == p.probe.id && p.probe.method == MethodDiscover:
 		return s.decideDiscovered(p, e.Evidence, d.Frame.Digest)
 	case ok && id == p.probe.id:
@@ -163,7 +165,17 @@ func (s *State) decideProbeAnswered(e Event, d ProbeAnswered) []Data {
 	case ok && id == p.probe.discoverID:
 		return s.decideLateDiscovered(p, e.Evidence, d.Frame.Digest)
 	}
-	return s.decideUncorrelated(p, m, e.Evidence, d.Frame.Digest)
+	return s.decideUncorrelated(p, m, d.Modern || ModernEvidence(e.Evidence), d.Frame.Digest)
+}
+
+// decideUnreadable handles a line that is no message, or none any more after
+// redaction. As an answer it is broken; as a sign of modern behaviour it counts
+// like any other.
+func (s *State) decideUnreadable(p *Peer, d ProbeAnswered) []Data {
+	if d.RequestID != 0 && d.RequestID == p.probe.id {
+		return refuse(p, CodeBrokenAnswer, p.probe.method+" was answered with something that is no JSON-RPC message once secrets are redacted; the peer stays closed", d.Frame.Digest)
+	}
+	return s.decideUncorrelated(p, Message{}, d.Modern, d.Frame.Digest)
 }
 
 // decideBeforeRespawn handles what the first process of a launch had still said
@@ -171,7 +183,7 @@ func (s *State) decideProbeAnswered(e Event, d ProbeAnswered) []Data {
 // place for an initialize.
 func (s *State) decideBeforeRespawn(e Event, d ProbeAnswered) []Data {
 	p := s.Peer(d.Peer)
-	if p == nil || !p.probe.respawned || p.probe.closed || p.Incarnation != d.Incarnation+1 || !ModernEvidence(e.Evidence) {
+	if p == nil || !p.probe.respawned || p.probe.closed || p.Incarnation != d.Incarnation+1 || !d.Modern && !ModernEvidence(e.Evidence) {
 		return nil
 	}
 	return refuse(p, CodeModernEvidence, "the process that ended had shown modern behaviour; no downgrade is made", d.Frame.Digest)
@@ -315,8 +327,8 @@ func (s *State) decideLateDiscovered(p *Peer, frame []byte, evidence string) []D
 // decideUncorrelated handles modern evidence under another id. A modern code
 // under a null or absent id closes; anything else rules legacy out and the wait
 // goes on, unless initialize is already under way.
-func (s *State) decideUncorrelated(p *Peer, m Message, frame []byte, evidence string) []Data {
-	if !ModernEvidence(frame) {
+func (s *State) decideUncorrelated(p *Peer, m Message, modern bool, evidence string) []Data {
+	if !modern {
 		return nil
 	}
 	code, _, isError := rpcError(m.Error)

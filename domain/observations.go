@@ -47,11 +47,15 @@ type PeerExited struct {
 }
 
 // ProbeAnswered brings a message that came before the era was known and bears
-// on it: an answer to a probe, or modern evidence under any other id. Its
-// evidence is the frame, redacted.
+// on it: an answer to a probe, or modern evidence under any other id or in a
+// line that is no message. Its evidence is the line, redacted. RequestID is that
+// of the probe it answers, 0 for none; Modern says that the line showed modern
+// behaviour as it came, whatever redaction has left of it.
 type ProbeAnswered struct {
 	At
-	Frame Ref `json:"frame"`
+	RequestID int64 `json:"request_id,omitzero"`
+	Modern    bool  `json:"modern,omitzero"`
+	Frame     Ref   `json:"frame"`
 }
 
 // CatalogListed brings the answer to one tools/list. Its evidence is the frame,

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -127,6 +128,22 @@ func ModernEvidence(frame []byte) bool {
 		return true
 	}
 	return m.Is2() && m.Error == nil && m.Result != nil && classifyDiscoverResult(m.Result).Kind == DiscoverValid
+}
+
+// modernWords are what only a server that speaks the modern vocabulary writes.
+var modernWords = [][]byte{[]byte("-32020"), []byte("-32021"), []byte("-32022"), []byte(`"supportedVersions"`)}
+
+// SuggestsModern reports whether a line, even one that is no message, shows
+// modern behaviour: ModernEvidence, or a word of the modern vocabulary in a
+// broken frame, a batch or a message with a method. In doubt legacy is ruled
+// out.
+func SuggestsModern(line []byte) bool {
+	for _, w := range modernWords {
+		if bytes.Contains(line, w) {
+			return true
+		}
+	}
+	return ModernEvidence(line)
 }
 
 // commonVersion returns the highest modern version in offered that Waybill

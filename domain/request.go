@@ -15,6 +15,30 @@ const GeneratedPrefix = "wb-"
 // MaxTimeout bounds the timeout a host may ask for: one hour, in milliseconds.
 const MaxTimeout = 60 * 60 * 1000
 
+// MaxDepth bounds how deep arguments may nest: a peer's own parser must survive
+// what a host sends.
+const MaxDepth = 128
+
+// depth counts the levels of valid JSON.
+func depth(v jsontext.Value) int {
+	most, now, quoted := 0, 0, false
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			now++
+			most = max(most, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return most
+}
+
 // CallRequest is a call as a host writes it.
 type CallRequest struct {
 	Tool       string
@@ -51,6 +75,9 @@ func (r *CallRequest) set(key string, v jsontext.Value) (problem string) {
 	case "arguments":
 		if !isObject(v) {
 			return "arguments must be a JSON object"
+		}
+		if depth(v) > MaxDepth {
+			return fmt.Sprintf("arguments nest deeper than %d levels", MaxDepth)
 		}
 		r.Arguments = v
 	case "call_id":

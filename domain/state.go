@@ -75,7 +75,8 @@ type fetch struct {
 	cursors []string
 	tools   int
 	bytes   int64
-	code    Code // set where the last page was no good
+	began   int64 // monotonic clock
+	code    Code  // set where the last page was no good
 	reason  string
 	next    *string
 }

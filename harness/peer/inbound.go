@@ -45,12 +45,28 @@ func (c *incarnation) receive(line []byte) {
 	m, err := domain.ParseMessage(line)
 	switch {
 	case err != nil:
-		c.noise.count(unparsed(line), len(line))
+		if !c.suggestive(line) {
+			c.noise.count(unparsed(line), len(line))
+		}
 	case m.Method != nil:
-		c.unasked(m, len(line))
+		if !c.suggestive(line) {
+			c.unasked(m, len(line))
+		}
 	default:
 		c.answer(m, line)
 	}
+}
+
+// suggestive reports a line that waits for nobody but shows modern behaviour
+// while the era is unknown; false if it is to be counted as noise. The line is
+// judged as it came: redaction may take away what it showed.
+func (c *incarnation) suggestive(line []byte) bool {
+	if c.table.selected() != domain.EraUnknown || !domain.SuggestsModern(line) || !c.table.admitEvidence() {
+		return false
+	}
+	evidence := c.evidence(line)
+	c.lane.m.cfg.Report(domain.ProbeAnswered{At: c.at, Modern: true, Frame: domain.RefTo(evidence)}, evidence, nil)
+	return true
 }
 
 // unparsed says why a line is no message.
@@ -74,11 +90,8 @@ func (c *incarnation) answer(m domain.Message, line []byte) {
 			return
 		}
 	}
-	if c.table.selected() == domain.EraUnknown {
-		if evidence := c.evidence(line); domain.ModernEvidence(evidence) && c.table.admitEvidence() {
-			c.lane.m.cfg.Report(domain.ProbeAnswered{At: c.at, Frame: domain.RefTo(evidence)}, evidence, nil)
-			return
-		}
+	if c.suggestive(line) {
+		return
 	}
 	c.noise.count(c.stray(m, id), len(line))
 }
@@ -111,7 +124,7 @@ func (c *incarnation) deliver(s domain.Send, m domain.Message, line []byte) {
 		c.lane.m.cfg.Report(domain.CatalogListed{At: c.at, RequestID: s.RequestID, Frame: frame}, evidence, nil)
 		return
 	}
-	c.lane.m.cfg.Report(domain.ProbeAnswered{At: c.at, Frame: frame}, evidence, nil)
+	c.lane.m.cfg.Report(domain.ProbeAnswered{At: c.at, RequestID: s.RequestID, Modern: domain.ModernEvidence(line), Frame: frame}, evidence, nil)
 }
 
 // evidence returns a copy of a line as it may be recorded.

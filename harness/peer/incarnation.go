@@ -253,7 +253,10 @@ func (c *incarnation) ladder() {
 		return
 	}
 	c.lane.m.spawner.signal(c.child, unix.SIGKILL)
-	<-c.child.exited
+	if !c.exits(watchdogPatience) {
+		c.lane.m.spawner.kill() // it does not do its work: without it the groups are ended from here
+		<-c.child.exited
+	}
 }
 
 func (c *incarnation) exits(within time.Duration) bool {

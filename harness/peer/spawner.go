@@ -82,6 +82,8 @@ func (s *spawner) start(p program, stdio [3]int) (*child, error) {
 		s.forget(c.id)
 		return nil, fmt.Errorf("ask the watchdog: %w", err)
 	}
+	deaf := time.AfterFunc(watchdogPatience, s.kill)
+	defer deaf.Stop()
 	if err := <-c.started; err != nil {
 		return nil, err
 	}
@@ -92,6 +94,12 @@ func (s *spawner) start(p program, stdio [3]int) (*child, error) {
 func (s *spawner) signal(c *child, signal unix.Signal) {
 	// A watchdog that cannot be reached is lost: listen sees it and kills the groups.
 	_ = sendPacket(s.conn, order{Child: c.id, Signal: int(signal)})
+}
+
+// kill ends a watchdog that does not answer. listen then ends every peer.
+func (s *spawner) kill() {
+	s.log.Error("the watchdog process does not answer; it is killed")
+	_ = s.cmd.Process.Kill()
 }
 
 // close ends the watchdog, and with it every process that is left below it. It returns when that is done.
