@@ -66,7 +66,7 @@ func (c callCmd) Run(a *app) error {
 // request builds the submitted JSON. The arguments go in as they were typed.
 func (c callCmd) request() ([]byte, error) {
 	if !jsontext.Value(c.Arguments).IsValid() || jsontext.Value(c.Arguments).Kind() != '{' {
-		return nil, usageError(fmt.Errorf("ARGUMENTS_JSON is no JSON object without repeated keys: %.60q", c.Arguments))
+		return nil, usageError(errors.New("the arguments must be one JSON object, in which no key comes twice"))
 	}
 	tool, err := json.Marshal(c.Tool)
 	if err != nil {

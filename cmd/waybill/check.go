@@ -43,7 +43,7 @@ func (c checkCmd) report(a *app) (r domain.Report, err error) {
 	}
 	if svc != nil {
 		defer svc.client.Close()
-		return r, svc.ask(a.ctx, "check", &r)
+		return r, svc.ask(a.ctx, "check", nil, &r)
 	}
 	n, err := a.openNode(f)
 	if err != nil {

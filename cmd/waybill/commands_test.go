@@ -249,6 +249,60 @@ func TestRunningServiceIsAskedOverNATS(t *testing.T) {
 	}
 }
 
+// A namespace larger than a NATS message is read page by page, and does not hide
+// the state of the peers.
+func TestVastNamespaceIsReadInPages(t *testing.T) {
+	w := newWorld(t, "", peerYAML{name: "a", mode: "modern"}, peerYAML{name: "v", mode: "vast"}).ready()
+	s := w.serve()
+	type toolsDoc struct {
+		Next  string
+		Tools []struct{ Canonical, Peer string }
+	}
+	tools := decode[toolsDoc](t, w.must(exitDone, "tools", "--json"))
+	seen := map[string]bool{}
+	for _, e := range tools.Tools {
+		seen[e.Canonical] = true
+	}
+	if len(tools.Tools) != 20_018 || len(seen) != len(tools.Tools) || tools.Next != "" {
+		t.Errorf("%d tools, %d names, next %q", len(tools.Tools), len(seen), tools.Next)
+	}
+	for _, command := range []string{"peers", "check"} {
+		r := decode[domain.Report](t, w.must(exitDone, command, "--json"))
+		if len(r.Peers) != 2 || r.Peers[1].State != "ready" || len(r.Peers[0].Tools) != 9 || r.Namespaces[0].Tools != 20_018 {
+			t.Errorf("%s: %d peers, %d tools of the first", command, len(r.Peers), len(r.Peers[0].Tools))
+		}
+	}
+	if code := s.stop(syscall.SIGTERM); code != exitDone {
+		t.Errorf("serve ended with %d", code)
+	}
+}
+
+// What cannot be opened is said in a sentence, with the exit code of our own
+// failures.
+func TestANodeThatCannotBeOpenedSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, content, want string
+	}{
+		"lock file":   {"waybill.lock", "<<<<<<< mine", "waybill.lock"},
+		"payload key": {".waybill/keys/payload.key", "", "payload.key"},
+		"log":         {".waybill/log.db", "not a log at all", "log.db"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "", peerYAML{name: "a", mode: "modern"}).ready()
+			if err := os.WriteFile(filepath.Join(w.dir, c.file), []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"check", "--json"}, {"call", "--once", "--json", "echo"}} {
+				code, out, _ := w.run(args...)
+				doc := decode[failureDoc](t, out)
+				if code != exitInternal && code != exitConfig || !strings.Contains(doc.Error.Message, c.want) {
+					t.Errorf("%v: exit %d: %+v", args, code, doc)
+				}
+			}
+		})
+	}
+}
+
 func TestHelpHasAnExample(t *testing.T) {
 	for _, c := range []string{"init", "pin", "check", "serve", "call", "tools", "peers", "events", "demo"} {
 		var out, errs syncBuffer

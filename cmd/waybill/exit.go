@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -110,6 +111,8 @@ func classify(err error) *exitError {
 		return &exitError{exit: exitConfig, code: string(halt.Code), err: err}
 	case errors.Is(err, harness.ErrNoLog):
 		return &exitError{exit: exitNotRunning, code: "not_initialised", err: err}
+	case errors.Is(err, context.Canceled):
+		return &exitError{exit: exitCancelled, code: "interrupted", err: errors.New("interrupted; what had been decided is in the log")}
 	case errors.As(err, &held):
 		return &exitError{exit: exitInternal, code: "locked", where: held.Dir, err: err}
 	}

@@ -23,6 +23,7 @@ type toolsReply struct {
 	Generation int64              `json:"generation"`
 	Digest     string             `json:"digest,omitempty"`
 	Tools      []domain.ToolEntry `json:"tools"`
+	Next       string             `json:"next,omitempty"` // there are more after this one
 }
 
 type toolsCmd struct{ common }
@@ -34,8 +35,8 @@ func (toolsCmd) Help() string {
 
 // Run prints the tools.
 func (c toolsCmd) Run(a *app) error {
-	var r toolsReply
-	err := c.read(a, "tools", &r, func(v *projections.Views, log string) (err error) {
+	r := toolsReply{Tools: []domain.ToolEntry{}}
+	err := c.read(a, func(svc *remote) error { return svc.allTools(a.ctx, &r) }, func(v *projections.Views, log string) (err error) {
 		r.Log = log
 		r.Generation, r.Tools, err = v.Tools(a.ctx)
 		return err
@@ -66,7 +67,7 @@ func (peersCmd) Help() string {
 // Run prints the peer table.
 func (c peersCmd) Run(a *app) error {
 	var r domain.Report
-	err := c.read(a, "peers", &r, func(v *projections.Views, _ string) (err error) {
+	err := c.read(a, func(svc *remote) error { return svc.ask(a.ctx, "peers", nil, &r) }, func(v *projections.Views, _ string) (err error) {
 		r, err = v.Report(a.ctx)
 		return err
 	})
@@ -81,7 +82,7 @@ func (c peersCmd) Run(a *app) error {
 }
 
 // read asks the running service, or reads the views of the log.
-func (c common) read(a *app, verb string, into any, local func(v *projections.Views, log string) error) error {
+func (c common) read(a *app, ask func(*remote) error, local func(v *projections.Views, log string) error) error {
 	f, err := a.load(c.file())
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (c common) read(a *app, verb string, into any, local func(v *projections.Vi
 	}
 	if svc != nil {
 		defer svc.client.Close()
-		return svc.ask(a.ctx, verb, into)
+		return ask(svc)
 	}
 	return a.withViews(f, local)
 }

@@ -44,10 +44,10 @@ func (a *app) running(f *config.File, host string) (*remote, error) {
 }
 
 // ask sends a read-only verb and decodes the answer.
-func (r *remote) ask(ctx context.Context, verb string, into any) error {
+func (r *remote) ask(ctx context.Context, verb string, body []byte, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	b, code, err := r.client.Request(ctx, verb, nil)
+	b, code, err := r.client.Request(ctx, verb, body)
 	if err != nil {
 		return fmt.Errorf("ask the service (pid %d) for %s: %w", r.run.PID, verb, err)
 	}
@@ -55,4 +55,28 @@ func (r *remote) ask(ctx context.Context, verb string, into any) error {
 		return fmt.Errorf("the service (pid %d) answered %s with %s: %s", r.run.PID, verb, code, b)
 	}
 	return json.Unmarshal(b, into)
+}
+
+// allTools asks for the tools, page by page. A namespace that changes between
+// two pages is read again from the beginning.
+func (r *remote) allTools(ctx context.Context, into *toolsReply) error {
+	for after := ""; ; {
+		body, err := json.Marshal(map[string]string{"after": after})
+		if err != nil {
+			return err
+		}
+		var page toolsReply
+		if err := r.ask(ctx, "tools", body, &page); err != nil {
+			return err
+		}
+		if after != "" && page.Digest != into.Digest {
+			into.Tools, after = nil, ""
+			continue
+		}
+		page.Tools = append(into.Tools, page.Tools...)
+		*into, after = page, page.Next
+		if into.Next = ""; after == "" {
+			return nil
+		}
+	}
 }

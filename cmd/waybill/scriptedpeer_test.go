@@ -13,8 +13,8 @@ import (
 // scriptedPeer is an MCP server of ours that notes each line it receives
 // ("got") and each call it runs ("ran") in a file. Its modes are modern, legacy,
 // refusing (an unknown error to everything), silent (never answers), mute (a
-// legacy one that does not answer what it does not know) and leaving (one that
-// exits then).
+// legacy one that does not answer what it does not know), leaving (one that exits
+// then) and vast (a modern one with 20,000 more tools).
 func scriptedPeer(args []string, in io.Reader, out io.Writer) int {
 	mode, file := args[0], args[1]
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -90,13 +90,19 @@ func (p *peerScript) answer(m rpc) bool {
 	return true
 }
 
+func (p *peerScript) modern() bool { return p.mode == "modern" || p.mode == "vast" }
+
 func (p *peerScript) list() string {
 	var tools []string
-	for _, name := range []string{"echo", "fail", "rpc_error", "hang", "untyped", "ask", "big", "leave", "slow"} {
+	names := []string{"echo", "fail", "rpc_error", "hang", "untyped", "ask", "big", "leave", "slow"}
+	for i := 0; p.mode == "vast" && i < 20_000; i++ {
+		names = append(names, fmt.Sprintf("tool-%05d-%s", i, strings.Repeat("x", 40)))
+	}
+	for _, name := range names {
 		tools = append(tools, `{"name":"`+name+`","description":"A tool.","inputSchema":{"type":"object"}}`)
 	}
 	list := `"tools":[` + strings.Join(tools, ",") + `]`
-	if p.mode == "modern" {
+	if p.modern() {
 		return `{"resultType":"complete",` + list + `,"ttlMs":60000,"cacheScope":"public"}`
 	}
 	return `{` + list + `}`
@@ -106,7 +112,7 @@ func (p *peerScript) list() string {
 func (p *peerScript) call(m rpc) bool {
 	fmt.Fprintf(p.note, "ran %s %s\n", m.Params.Name, m.Params.Arguments)
 	kind := `"resultType":"complete",`
-	if p.mode != "modern" {
+	if !p.modern() {
 		kind = ""
 	}
 	switch m.Params.Name {

@@ -7,8 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"waybill/cmd/waybill/config"
 	"waybill/domain"
 	"waybill/events"
@@ -201,7 +199,11 @@ func (s *server) stop() error {
 func (s *server) caughtUp(head int64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), busPatience)
 	defer cancel()
-	if err := s.publisher.CaughtUp(ctx, head); err != nil {
+	err := s.publisher.CaughtUp(ctx, head)
+	if errors.Is(err, bus.ErrForked) {
+		return fmt.Errorf("%w; if log.db was put back from a backup, move jetstream aside: it is made again from the log", err)
+	}
+	if err != nil {
 		return fmt.Errorf("the stream is behind the log, the next start goes on: %w", err)
 	}
 	return nil
@@ -248,55 +250,4 @@ func httpLike(s domain.Status) int {
 		return 422
 	}
 	return 502
-}
-
-func (s *server) answer(ctx context.Context, r *bus.Request, read func(context.Context) (any, error)) {
-	v, err := read(ctx)
-	var body []byte
-	if err == nil {
-		body, err = json.Marshal(v, json.Deterministic(true))
-	}
-	if err != nil {
-		_ = r.Respond([]byte(`{"error":"`+string(domain.CodeShuttingDown)+`"}`), string(domain.CodeShuttingDown), 503)
-		return
-	}
-	if err := r.Respond(body, "", 0); errors.Is(err, bus.ErrTooLarge) {
-		_ = r.Respond([]byte(fmt.Sprintf(`{"size":%d}`, len(body))), string(domain.CodeResultTooLarge), 413)
-	}
-}
-
-// settledReport waits, inside the deadline of the read, for the peers.
-func (s *server) settledReport(ctx context.Context) (any, error) {
-	if err := s.engine.WaitSettled(ctx); err != nil && ctx.Err() == nil {
-		return nil, err
-	}
-	return s.engine.Report(context.WithoutCancel(ctx))
-}
-
-func (s *server) report(ctx context.Context) (any, error) { return s.engine.Report(ctx) }
-
-func (s *server) tools(ctx context.Context) (any, error) {
-	r := toolsReply{Log: s.log.ID()}
-	err := s.engine.Loop.Ask(ctx, func(st *domain.State) { r.Generation, r.Digest, r.Tools = st.Tools() })
-	return r, err
-}
-
-// statusReply is the answer to the verb status.
-type statusReply struct {
-	Log       string `json:"log"`
-	Head      int64  `json:"head"`
-	Published int64  `json:"published"`
-	Viewed    int64  `json:"viewed"`
-	Inflight  int    `json:"inflight"`
-	Dropped   int64  `json:"dropped_requests"` // reply subject outside the host's inbox
-	Stream    string `json:"stream_error,omitempty"`
-}
-
-func (s *server) status(ctx context.Context) (any, error) {
-	r := statusReply{Log: s.log.ID(), Published: s.publisher.Position(), Viewed: s.views.Position(), Dropped: s.service.Dropped()}
-	if err := s.publisher.Err(); err != nil {
-		r.Stream = err.Error()
-	}
-	err := s.engine.Loop.Ask(ctx, func(st *domain.State) { r.Head, r.Inflight = st.Head, st.InFlight() })
-	return r, err
 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"waybill/domain"
+	"waybill/harness/bus"
+)
+
+// smaller is an answer that can be made to fit a message; false if not.
+type smaller interface{ shrink() bool }
+
+// answer replies to a read. What does not fit one message is made smaller.
+func (s *server) answer(ctx context.Context, r *bus.Request, read func(context.Context, *bus.Request) (any, error)) {
+	v, err := read(ctx, r)
+	for err == nil {
+		var body []byte
+		if body, err = json.Marshal(v, json.Deterministic(true)); err != nil {
+			break
+		}
+		err = r.Respond(body, "", 0)
+		if !errors.Is(err, bus.ErrTooLarge) {
+			return
+		}
+		if x, ok := v.(smaller); !ok || !x.shrink() {
+			_ = r.Respond(fmt.Appendf(nil, `{"size":%d}`, len(body)), string(domain.CodeResultTooLarge), 413)
+			return
+		}
+		err = nil
+	}
+	_ = r.Respond([]byte(`{"error":"`+string(domain.CodeShuttingDown)+`"}`), string(domain.CodeShuttingDown), 503)
+}
+
+// shrink keeps the first half of the tools and says where to go on.
+func (r *toolsReply) shrink() bool {
+	if len(r.Tools) < 2 {
+		return false
+	}
+	r.Tools = r.Tools[:len(r.Tools)/2]
+	r.Next = r.Tools[len(r.Tools)-1].Canonical
+	return true
+}
+
+// reportReply is a report that gives up names of tools where it does not fit.
+type reportReply struct {
+	domain.Report
+	most int
+}
+
+// shrink keeps fewer names of each peer's tools.
+func (r *reportReply) shrink() bool {
+	if r.most == 0 {
+		return false
+	}
+	r.most /= 4
+	for i, p := range r.Peers {
+		if len(p.Tools) > r.most {
+			r.Peers[i].Tools = p.Tools[:r.most]
+			r.Peers[i].Warnings = append(p.Warnings, "only some of its tools are named here; see waybill tools")
+		}
+	}
+	return true
+}
+
+// settledReport waits, inside the deadline of the read, for the peers.
+func (s *server) settledReport(ctx context.Context, r *bus.Request) (any, error) {
+	if err := s.engine.WaitSettled(ctx); err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	return s.report(context.WithoutCancel(ctx), r)
+}
+
+func (s *server) report(ctx context.Context, _ *bus.Request) (any, error) {
+	r, err := s.engine.Report(ctx)
+	return &reportReply{r, 4096}, err
+}
+
+// tools answers with the tools after the one the request names, as many as fit.
+func (s *server) tools(ctx context.Context, req *bus.Request) (any, error) {
+	var ask struct {
+		After string `json:"after"`
+	}
+	if len(req.Data) > 0 && json.Unmarshal(req.Data, &ask) != nil {
+		ask.After = "" // what cannot be read asks for the beginning
+	}
+	r := &toolsReply{Log: s.log.ID()}
+	err := s.engine.Loop.Ask(ctx, func(st *domain.State) { r.Generation, r.Digest, r.Tools = st.Tools() })
+	i, _ := slices.BinarySearchFunc(r.Tools, ask.After+"\x00", func(e domain.ToolEntry, after string) int { return strings.Compare(e.Canonical, after) })
+	r.Tools = r.Tools[i:]
+	return r, err
+}
+
+// statusReply is the answer to the verb status.
+type statusReply struct {
+	Log       string `json:"log"`
+	Head      int64  `json:"head"`
+	Published int64  `json:"published"`
+	Viewed    int64  `json:"viewed"`
+	Inflight  int    `json:"inflight"`
+	Dropped   int64  `json:"dropped_requests"` // reply subject outside the host's inbox
+	Stream    string `json:"stream_error,omitempty"`
+}
+
+func (s *server) status(ctx context.Context, _ *bus.Request) (any, error) {
+	r := statusReply{Log: s.log.ID(), Published: s.publisher.Position(), Viewed: s.views.Position(), Dropped: s.service.Dropped()}
+	if err := s.publisher.Err(); err != nil {
+		r.Stream = err.Error()
+	}
+	err := s.engine.Loop.Ask(ctx, func(st *domain.State) { r.Head, r.Inflight = st.Head, st.InFlight() })
+	return r, err
+}
