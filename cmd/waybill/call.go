@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/cmd/waybill/config"
+	"waybill/cmd/waybill/text"
 	"waybill/domain"
 	"waybill/harness"
 	"waybill/harness/bus"
@@ -150,7 +151,7 @@ func (c callCmd) print(a *app, reply []byte) error {
 	if c.wantJSON() {
 		fmt.Fprintf(a.out, "%s\n", reply)
 	} else {
-		fmt.Fprintf(a.out, "%s\n", indent(reply))
+		fmt.Fprintf(a.out, "%s\n", text.Indent(reply))
 	}
 	switch {
 	case r.Reason != "":

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"waybill/cmd/waybill/text"
 	"waybill/domain"
 )
 
@@ -24,7 +25,7 @@ func (c checkCmd) Run(a *app) error {
 	if c.wantJSON() {
 		err = a.printJSON(r)
 	} else {
-		printReport(a.out, r)
+		text.Report(a.out, r)
 	}
 	if err == nil && !r.AllReady() {
 		return exitWith(exitSomeNotReady)

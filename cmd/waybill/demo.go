@@ -16,6 +16,7 @@ import (
 	"waybill/cmd/waybill-audit/logfile"
 	"waybill/cmd/waybill/config"
 	"waybill/cmd/waybill/demo"
+	"waybill/cmd/waybill/text"
 	"waybill/domain"
 	"waybill/harness/bus"
 	"waybill/replay"
@@ -127,7 +128,7 @@ func (d *demonstration) useService(s *server) (err error) {
 	if err != nil {
 		return err
 	}
-	printReport(d.app.out, r)
+	text.Report(d.app.out, r)
 	if !r.AllReady() {
 		return errors.New("demo: not every peer is ready; the report says why")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"waybill/cmd/waybill/config"
+	"waybill/cmd/waybill/text"
 	"waybill/domain"
 	"waybill/events"
 	"waybill/harness"
@@ -77,7 +78,7 @@ func (c peersCmd) Run(a *app) error {
 	if c.wantJSON() {
 		return a.printJSON(r)
 	}
-	printReport(a.out, r)
+	text.Report(a.out, r)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"waybill/cmd/waybill/config"
+	"waybill/cmd/waybill/text"
 	"waybill/domain"
 	"waybill/events"
 	"waybill/harness"
@@ -151,7 +152,7 @@ func (s *server) serve(asJSON bool) error {
 	if asJSON {
 		err = s.app.printJSON(r)
 	} else {
-		printReport(s.app.out, r)
+		text.Report(s.app.out, r)
 	}
 	if err != nil {
 		return err

@@ -1,0 +1,87 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"waybill/domain"
+)
+
+// Indent makes JSON pleasant to read; what is no JSON stays as it is.
+func Indent(b []byte) string {
+	v := jsontext.Value(b).Clone()
+	if v.Indent(jsontext.WithIndent("  ")) != nil {
+		return string(b)
+	}
+	return string(v)
+}
+
+// Report writes the start-up report: a line for each peer, the refused
+// ones with the reason, and last the collision policy and the number of tools.
+func Report(w io.Writer, r domain.Report) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "PEER\tSTATE\tERA\tVERSION\tCACHE SCOPE\tTOOLS")
+	for _, p := range r.Peers {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.State, p.Era, orDash(p.Version), orDash(p.CacheScope), toolNames(p.Tools))
+	}
+	_ = t.Flush()
+	for _, p := range r.Peers {
+		if p.Reason != nil {
+			fmt.Fprintf(w, "%s: %s (%s)\n", p.Name, *p.Reason, *p.Code)
+		}
+		for _, warning := range p.Warnings {
+			fmt.Fprintf(w, "%s: warning: %s\n", p.Name, warning)
+		}
+	}
+	for _, c := range r.Collisions {
+		fmt.Fprintf(w, "collision: %s\n", collisionWords(c))
+	}
+	fmt.Fprintln(w, lastLine(r))
+}
+
+func orDash(s *string) string {
+	if s == nil {
+		return "-"
+	}
+	return *s
+}
+
+func toolNames(tools []domain.ToolReport) string {
+	const most = 8
+	var names []string
+	for i, t := range tools {
+		if i == most {
+			names = append(names, fmt.Sprintf("and %d more", len(tools)-most))
+			break
+		}
+		names = append(names, t.Canonical)
+	}
+	if names == nil {
+		return "-"
+	}
+	return strings.Join(names, ", ")
+}
+
+func collisionWords(c domain.CollisionReport) string {
+	var who []string
+	for _, o := range c.Candidates {
+		who = append(who, o.Peer)
+	}
+	winner := "nobody is routable under it"
+	if c.Winner != nil {
+		winner = c.Winner.Peer + " keeps it"
+	}
+	return fmt.Sprintf("%s is claimed by %s; %s (event %d)", c.Name, strings.Join(who, ", "), winner, c.Seq)
+}
+
+func lastLine(r domain.Report) string {
+	if len(r.Namespaces) == 0 {
+		return "no namespace has been merged yet"
+	}
+	n := r.Namespaces[0]
+	return fmt.Sprintf("collision policy %s: %d tools merged, generation %d", n.Policy, n.Tools, n.Generation)
+}
