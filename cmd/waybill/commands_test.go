@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -246,6 +247,49 @@ func TestRunningServiceIsAskedOverNATS(t *testing.T) {
 	offline := decode[domain.Report](t, w.must(exitDone, "peers", "--json"))
 	if len(offline.Peers) != 2 {
 		t.Errorf("peers without a service: %+v", offline)
+	}
+}
+
+// Peers start side by side: here each answers its probe only when the other has
+// received its own, so one after the other neither would ever be ready.
+func TestPeersStartSideBySide(t *testing.T) {
+	w := newWorld(t, "", peerYAML{name: "a", mode: "modern"}, peerYAML{name: "b", mode: "modern"})
+	yaml, err := os.ReadFile(w.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(yaml)
+	for peer, other := range map[string]string{"a": "b", "b": "a"} {
+		text = strings.Replace(text, fmt.Sprintf("%q]\n    data_files", w.record(peer)), fmt.Sprintf("%q, %q]\n    data_files", w.record(peer), w.record(other)), 1)
+		text = strings.Replace(text, fmt.Sprintf("data_files: [%q]", w.record(peer)), fmt.Sprintf("data_files: [%q, %q ]", w.record(peer), w.record(other)), 1)
+	}
+	if err := os.WriteFile(w.file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.ready().must(exitDone, "check")
+}
+
+// A refusal is one sentence and one code, the same in the report, over NATS, in
+// waybill peers and in the event.
+func TestARefusalReadsTheSameEverywhere(t *testing.T) {
+	w := newWorld(t, "", peerYAML{name: "a", mode: "modern"}, peerYAML{name: "old", mode: "legacy"}).ready()
+	s := w.serve()
+	checked := decode[domain.Report](t, w.must(exitSomeNotReady, "check", "--json")).Peers[1]
+	asked := decode[domain.Report](t, w.must(exitDone, "peers", "--json")).Peers[1]
+	event := decode[struct{ Data domain.EraRefused }](t, w.must(exitDone, "events", "--json", "--type", "era.refused"))
+	text := w.must(exitDone, "peers")
+	if code := s.stop(syscall.SIGTERM); code != exitDone {
+		t.Errorf("serve ended with %d", code)
+	}
+	offline := decode[domain.Report](t, w.must(exitDone, "peers", "--json")).Peers[1]
+	want := "ambiguous: error -32601. If this is a server from before 2026-07-28 and you trust it, set allow_legacy for this peer"
+	for name, got := range map[string]string{"check": *checked.Reason, "peers": *asked.Reason, "event": event.Data.Reason, "peers without a service": *offline.Reason} {
+		if got != want {
+			t.Errorf("%s says %q", name, got)
+		}
+	}
+	if !strings.Contains(text, "old: "+want+" (ambiguous_error)") || !strings.Contains(s.out.String(), "old: "+want) || *checked.Code != event.Data.Code {
+		t.Errorf("the reports for people:\n%s%s", text, s.out.String())
 	}
 }
 

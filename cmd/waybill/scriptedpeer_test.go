@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 )
 
 // scriptedPeer is an MCP server of ours that notes each line it receives
@@ -22,6 +23,9 @@ func scriptedPeer(args []string, in io.Reader, out io.Writer) int {
 		return 1
 	}
 	p := &peerScript{mode: mode, note: f, out: out}
+	if len(args) > 2 {
+		p.mode, p.awaits = "modern", args[2]
+	}
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadString('\n')
@@ -35,10 +39,11 @@ func scriptedPeer(args []string, in io.Reader, out io.Writer) int {
 }
 
 type peerScript struct {
-	mode string
-	note io.Writer
-	mu   sync.Mutex
-	out  io.Writer
+	mode   string
+	awaits string // a file in which another peer must have noted its probe before ours is answered
+	note   io.Writer
+	mu     sync.Mutex
+	out    io.Writer
 }
 
 type rpc struct {
@@ -77,6 +82,7 @@ func (p *peerScript) take(line string) bool {
 func (p *peerScript) answer(m rpc) bool {
 	switch m.Method {
 	case "server/discover":
+		p.await()
 		p.say(m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":60000,"cacheScope":"public"}`)
 	case "initialize":
 		p.say(m, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}`)
@@ -88,6 +94,18 @@ func (p *peerScript) answer(m rpc) bool {
 		p.fail(m, -32601, "unknown")
 	}
 	return true
+}
+
+// await waits for the other peer's probe, if it is to.
+func (p *peerScript) await() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for p.awaits != "" {
+		if b, _ := os.ReadFile(p.awaits); strings.Contains(string(b), "server/discover") {
+			return
+		}
+		<-tick.C
+	}
 }
 
 func (p *peerScript) modern() bool { return p.mode == "modern" || p.mode == "vast" }
