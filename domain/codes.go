@@ -50,6 +50,7 @@ const (
 	CodeToolDuplicate     Code = "tool_duplicate"      // a second tool of this name on the same peer
 	CodeServiceRestarted  Code = "service_restarted"   // the service ended while the call was under way
 	CodeTransportLost     Code = "transport_lost"      // the peer's transport was lost while the call was under way
+	CodeCancelled         Code = "cancelled"           // the host gave the call up
 	CodeTimedOut          Code = "timed_out"           // the call's deadline passed
 	CodePeerError         Code = "peer_error"          // the peer answered with a JSON-RPC error
 	CodeNoResultType      Code = "no_result_type"      // a modern result without resultType
@@ -71,6 +72,7 @@ const (
 	CodeLogUnavailable  Code = "log_unavailable"
 	CodeNotReady        Code = "not_ready"
 	CodeUnknownTool     Code = "unknown_tool"
+	CodeUnknownCall     Code = "unknown_call" // asked after, and not in the log
 	CodeAmbiguousOwner  Code = "ambiguous_owner"
 	CodeStaleRoute      Code = "stale_route"
 	CodeNameMoved       Code = "name_moved"
@@ -89,10 +91,10 @@ func Codes() []Code {
 		CodeAmbiguousExit, CodeAmbiguousEmpty, CodeLegacyInvalid, CodeLegacyRevision, CodeLegacyError,
 		CodeLegacySilence, CodeLegacyExit, CodeWatchdogLost, CodeListError, CodeListInvalid, CodeListTimeout, CodeListLimit,
 		CodeListCursor, CodeListLost, CodePeerExited, CodeToolUnnamed, CodeToolNameInvalid, CodeToolSchemaInvalid,
-		CodeToolDuplicate, CodeServiceRestarted, CodeTransportLost, CodeTimedOut, CodePeerError, CodeNoResultType,
+		CodeToolDuplicate, CodeServiceRestarted, CodeTransportLost, CodeCancelled, CodeTimedOut, CodePeerError, CodeNoResultType,
 		CodeBadResultType, CodeBadResult, CodeToolError, CodeInputRequired, CodeShuttingDown, CodeResultTooLarge,
 		CodeRequestTooLarge, CodeFrameTooLarge,
-		CodeBadRequest, CodeDuplicateCall, CodeOverloaded, CodeLogUnavailable, CodeNotReady, CodeUnknownTool,
+		CodeBadRequest, CodeDuplicateCall, CodeOverloaded, CodeLogUnavailable, CodeNotReady, CodeUnknownTool, CodeUnknownCall,
 		CodeAmbiguousOwner, CodeStaleRoute, CodeNameMoved, CodeUnknownGen, CodePeerUnavailable, CodeEraUnknown,
 	}
 }

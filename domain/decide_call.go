@@ -117,6 +117,19 @@ func (s *State) waiting(at At, id int64) *call {
 	return nil
 }
 
+// decideCancelled gives up a call for its host: the peer is told, and the call
+// ends here and now. One that has ended already stays as it ended.
+func (s *State) decideCancelled(d CallCancelled) []Data {
+	c := s.calls[d.CallKey()]
+	if c == nil {
+		return nil
+	}
+	return []Data{
+		CallAbandoned{CallID: c.id, At: c.at, RequestID: c.reqID, Reason: "cancelled by the host"},
+		CallSettled{CallID: c.id, Status: StatusCancelled, Code: CodeCancelled, Ran: RanMaybe},
+	}
+}
+
 // ranIf says what can be known of a call that had no answer.
 func ranIf(written string) Ran {
 	if written == "no" {

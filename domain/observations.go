@@ -91,6 +91,12 @@ type CallAnswered struct {
 	Facts     Facts   `json:"facts"`
 }
 
+// CallCancelled says that the host gave up a call that was under way.
+type CallCancelled struct {
+	CallID
+	By string `json:"by"` // host
+}
+
 // ExchangeFailed says that a request will have no answer because its transport
 // is gone. Written says whether it may have reached the peer.
 type ExchangeFailed struct {
@@ -164,6 +170,9 @@ func (CallReceived) Kind() string { return "call.received" }
 
 // Kind implements Data.
 func (CallAnswered) Kind() string { return "call.answered" }
+
+// Kind implements Data.
+func (CallCancelled) Kind() string { return "call.cancelled" }
 
 // Kind implements Data.
 func (ExchangeFailed) Kind() string { return "exchange.failed" }

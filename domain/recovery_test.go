@@ -103,3 +103,25 @@ func TestWhatARuleClosedIsNotStartedAgain(t *testing.T) {
 	w.see(ServiceStopped{Reason: "test"})
 	sameKinds(t, w.exited("a"))
 }
+
+// TestAHostGivesUpACall: the peer is told, the call ends once, and what comes
+// later changes nothing. A call that is not under way is left as it is.
+func TestAHostGivesUpACall(t *testing.T) {
+	w := newWorld(t)
+	w.start(testConfig(PrefixOnCollision, "a"))
+	w.ready("a", "x")
+	w.call("c", "x")
+	routed := w.last("a")
+	id := CallID{Host: "local", ID: "c"}
+	events := w.see(CallCancelled{CallID: id, By: "host"})
+	sameKinds(t, events, "call.abandoned", "call.settled")
+	if d := must[CallSettled](t, events); d.Status != StatusCancelled || d.Code != CodeCancelled || d.Ran != RanMaybe {
+		t.Errorf("%+v", d)
+	}
+	sameKinds(t, w.see(CallCancelled{CallID: id, By: "host"}))
+	sameKinds(t, w.see(DeadlinePassed{At: routed.At, RequestID: routed.RequestID, Call: id.CallKey()}))
+	sameKinds(t, w.see(CallAnswered{CallID: id, At: routed.At, RequestID: routed.RequestID, Facts: Facts{Kind: FactResult, ResultType: "complete"}}), "answer.dropped")
+	if w.s.InFlight() != 0 || !w.s.CallTaken(id.CallKey()) {
+		t.Error("the call is still under way, or its id is free again")
+	}
+}

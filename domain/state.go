@@ -153,6 +153,9 @@ func (s *State) InFlight() int { return len(s.calls) }
 // and routed within the last 24 hours.
 func (s *State) CallTaken(key string) bool { return s.calls[key] != nil || s.ids.taken(key) }
 
+// UnderWay reports whether a call is routed and has not ended.
+func (s *State) UnderWay(key string) bool { return s.calls[key] != nil }
+
 // Settled reports whether every configured peer has listed, failed or been
 // refused once since the configuration was loaded, and the names are merged.
 func (s *State) Settled() bool { return s.namespace.merged || s.Rejected != nil }

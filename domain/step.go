@@ -46,6 +46,8 @@ func (s *State) Decide(e Event) []Data {
 		return s.decideCall(e, d)
 	case CallAnswered:
 		return s.decideAnswered(d)
+	case CallCancelled:
+		return s.decideCancelled(d)
 	case ExchangeFailed:
 		return s.decideFailed(d)
 	case DeadlinePassed:

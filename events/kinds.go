@@ -44,6 +44,7 @@ func init() {
 	observation[domain.CatalogListed]()
 	observation[domain.CallReceived]()
 	observation[domain.CallAnswered]()
+	observation[domain.CallCancelled]()
 	observation[domain.ExchangeFailed]()
 	observation[domain.DeadlinePassed]()
 	observation[domain.NoiseCounted]()

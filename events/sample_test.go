@@ -34,6 +34,7 @@ var samples = []domain.Data{
 	domain.CatalogListed{At: notes, RequestID: 7, Frame: frame},
 	domain.CallReceived{CallID: call, DuplicateOf: "taken", Tool: "search", Generation: 2, Timeout: 1500, Arguments: bytes5, Problem: "a problem"},
 	domain.CallAnswered{CallID: call, At: notes, RequestID: 9, Result: bytes5, Facts: domain.Facts{Kind: domain.FactResult, ResultType: "complete", IsError: true}},
+	domain.CallCancelled{CallID: call, By: "host"},
 	domain.ExchangeFailed{At: notes, RequestID: 9, Written: "maybe", Code: domain.CodeTransportLost},
 	domain.DeadlinePassed{At: notes, RequestID: 9},
 	domain.NoiseCounted{At: notes, Kinds: []domain.NoiseCount{{What: "notification", Count: 2, Bytes: 120}}},

@@ -165,16 +165,7 @@ func (l *Loop) follow(e domain.Event) {
 	if u == nil || e.Call() == "" {
 		return
 	}
-	u.doc.Seqs = append(u.doc.Seqs, e.Seq)
-	switch d := e.Data.(type) {
-	case domain.CallRouted:
-		u.doc.Route = &Route{Peer: d.Peer, Local: d.Local, Era: d.Era, Version: d.Version,
-			Incarnation: d.Incarnation, Generation: d.Generation}
-	case domain.CallRefused:
-		u.doc.Status, u.doc.Code, u.doc.Ran, u.doc.Reason = domain.StatusRefused, d.Code, domain.RanNo, d.Reason
-	case domain.CallSettled:
-		u.doc.Status, u.doc.Code, u.doc.Ran = d.Status, d.Code, d.Ran
-	}
+	u.doc.grow(e)
 }
 
 // answer replies to the host: the call's end is durable. A crash before the

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -291,6 +292,46 @@ func TestARefusalReadsTheSameEverywhere(t *testing.T) {
 	if !strings.Contains(text, "old: "+want+" (ambiguous_error)") || !strings.Contains(s.out.String(), "old: "+want) || *checked.Code != event.Data.Code {
 		t.Errorf("the reports for people:\n%s%s", text, s.out.String())
 	}
+}
+
+// A host gives a call up: the peer is told, the call ends cancelled, once, and
+// its outcome can be asked for with and without a service.
+func TestACancelledCallEndsOnceAndCanBeAskedAfter(t *testing.T) {
+	w := newWorld(t, "", peerYAML{name: "a", mode: "modern"}).ready()
+	s := w.serve()
+	var wait sync.WaitGroup
+	var out, errs syncBuffer
+	var exit int
+	wait.Go(func() {
+		exit = run([]string{"call", "-c", w.file, "--json", "--call-id", "mine", "--timeout", "30s", "hang"}, &out, &errs)
+	})
+	eventually(t, "the peer runs the call", func() bool { return len(w.lines("a", "ran")) == 1 })
+	if r := decode[reply](t, w.must(exitDone, "calls", "outcome", "mine")); r.Status != "under_way" || r.Route == nil {
+		t.Errorf("before: %+v", r)
+	}
+	w.must(exitDone, "calls", "cancel", "mine")
+	wait.Wait()
+	if r := decode[reply](t, out.String()); exit != exitCancelled || r.Status != "cancelled" || *r.Code != "cancelled" || r.Ran != "maybe" {
+		t.Errorf("exit %d: %+v", exit, r)
+	}
+	eventually(t, "the peer is told", func() bool {
+		got := w.lines("a", "got")
+		return strings.Contains(got[len(got)-1], "notifications/cancelled")
+	})
+	w.must(exitRefused, "calls", "cancel", "mine")
+	w.must(exitRefused, "calls", "outcome", "nobodys")
+	want := "call.received call.routed call.cancelled call.abandoned call.settled"
+	if got := strings.Join(w.callEvents("local/mine"), " "); got != want {
+		t.Errorf("its story is %s", got)
+	}
+	if code := s.stop(syscall.SIGTERM); code != exitDone {
+		t.Errorf("serve ended with %d", code)
+	}
+	if r := decode[reply](t, w.must(exitDone, "calls", "outcome", "mine")); r.Status != "cancelled" || len(r.Seqs) != 5 {
+		t.Errorf("without a service: %+v", r)
+	}
+	w.must(exitNotRunning, "calls", "cancel", "mine")
+	w.audit()
 }
 
 // A namespace larger than a NATS message is read page by page, and does not hide

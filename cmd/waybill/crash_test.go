@@ -76,6 +76,9 @@ func TestKilledServiceSettlesItsCallsAtTheNextStart(t *testing.T) {
 	if settled := w.must(exitDone, "events", "--type", "call.settled"); !strings.Contains(settled, `"status":"lost","code":"service_restarted","ran":"maybe"`) {
 		t.Errorf("settled as %s", settled)
 	}
+	if r := decode[reply](t, w.must(exitDone, "calls", "outcome", "doomed")); r.Status != "lost" || r.Ran != "maybe" || r.Route == nil {
+		t.Errorf("asked after, it is %+v", r)
+	}
 	w.must(exitDone, "call", "--json", "echo", `{}`)
 	if code := s.stop(syscall.SIGTERM); code != exitDone {
 		t.Errorf("the clean stop ended with %d", code)

@@ -27,6 +27,7 @@ type cli struct {
 	Check  checkCmd  `cmd:"" help:"Probe and list all peers, and print the report."`
 	Serve  serveCmd  `cmd:"" help:"Run the service until a signal comes."`
 	Call   callCmd   `cmd:"" help:"Call a tool and print the reply."`
+	Calls  callsCmd  `cmd:"" help:"What became of a call; give one up."`
 	Tools  toolsCmd  `cmd:"" help:"Print the tools that can be called."`
 	Peers  peersCmd  `cmd:"" help:"Print the peer table."`
 	Events eventsCmd `cmd:"" help:"Print events of the log."`

@@ -97,7 +97,7 @@ func (w *world) lines(peer, kind string) []string {
 func (w *world) run(args ...string) (code int, out, errs string) {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = run(append(args[:1:1], append([]string{"-c", w.file}, args[1:]...)...), &stdout, &stderr)
+	code = run(append(args[:len(args):len(args)], "-c", w.file), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 

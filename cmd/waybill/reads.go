@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain"
 	"waybill/harness/bus"
@@ -114,4 +115,31 @@ func (s *server) status(ctx context.Context, _ *bus.Request) (any, error) {
 	}
 	err := s.engine.Loop.Ask(ctx, func(st *domain.State) { r.Head, r.Inflight = st.Head, st.InFlight() })
 	return r, err
+}
+
+// callOf reads which call a request is about: one of the host that asks.
+func callOf(r *bus.Request) domain.CallID {
+	var ask struct {
+		CallID string `json:"call_id"`
+	}
+	_ = json.Unmarshal(r.Data, &ask) // what cannot be read names no call
+	return domain.CallID{Host: r.Host, ID: ask.CallID}
+}
+
+// cancelReply is the answer to the verb cancel. The call itself is answered too.
+type cancelReply struct {
+	CallID   string `json:"call_id"`
+	UnderWay bool   `json:"under_way"` // it was; false: it had ended, or never was
+}
+
+func (s *server) cancel(ctx context.Context, r *bus.Request) (any, error) {
+	id := callOf(r)
+	underWay, err := s.engine.Loop.Cancel(ctx, id)
+	return cancelReply{id.ID, underWay}, err
+}
+
+// outcome answers with what became of a call of this host.
+func (s *server) outcome(ctx context.Context, r *bus.Request) (any, error) {
+	reply, err := outcomeReply(ctx, s.log.Reader(), callOf(r))
+	return jsontext.Value(reply), err
 }

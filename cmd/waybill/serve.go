@@ -217,10 +217,12 @@ func (s *server) handlers() bus.Handlers {
 			s.engine.Loop.Submit(r.Host, r.Data, func(reply harness.Reply) { s.respond(r, reply) })
 		},
 		Read: map[string]func(context.Context, *bus.Request){
-			"check":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.settledReport) },
-			"peers":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.report) },
-			"tools":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.tools) },
-			"status": func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.status) },
+			"check":   func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.settledReport) },
+			"peers":   func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.report) },
+			"tools":   func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.tools) },
+			"cancel":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.cancel) },
+			"outcome": func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.outcome) },
+			"status":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.status) },
 		},
 	}
 }

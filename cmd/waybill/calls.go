@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"waybill/domain"
+	"waybill/harness"
+	"waybill/store"
+)
+
+// callsCmd is about calls that were submitted before.
+type callsCmd struct {
+	Outcome outcomeCmd `cmd:"" help:"Say what became of a call, from the log; after a crash too."`
+	Cancel  cancelCmd  `cmd:"" help:"Give up a call that is under way; its own reply says how it ended."`
+}
+
+// oneCall names a call of a host.
+type oneCall struct {
+	common
+	Host string `default:"local" placeholder:"NAME" help:"Whose call it is (local)."`
+	Call string `arg:"" help:"The call_id of its reply."`
+}
+
+func (c oneCall) id() domain.CallID { return domain.CallID{Host: c.Host, ID: c.Call} }
+
+// ask sends a verb about the call to the running service; nil where none runs.
+func (c oneCall) ask(a *app, verb string) (reply []byte, err error) {
+	f, err := a.load(c.file())
+	if err != nil {
+		return nil, err
+	}
+	svc, err := a.running(f, c.Host)
+	if err != nil || svc == nil {
+		return nil, err
+	}
+	defer svc.client.Close()
+	body, err := json.Marshal(map[string]string{"call_id": c.Call})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, askPatience)
+	defer cancel()
+	reply, _, err = svc.client.Request(ctx, verb, body)
+	return reply, err
+}
+
+type outcomeCmd struct{ oneCall }
+
+// Help is shown under the usage.
+func (outcomeCmd) Help() string {
+	return "Example:\n  waybill calls outcome wb-iC8Fx0xZ1Q\n\nPrints the reply the call had, without its result; status is under_way while it has no end. Exit 5 if the log has no such call."
+}
+
+// Run prints what became of the call.
+func (c outcomeCmd) Run(a *app) error {
+	reply, err := c.ask(a, "outcome")
+	if err == nil && reply == nil {
+		reply, err = c.fromLog(a)
+	}
+	if err != nil {
+		return err
+	}
+	var r struct {
+		Code string `json:"code"`
+	}
+	if err := json.Unmarshal(reply, &r); err != nil {
+		return fmt.Errorf("the answer is none of waybill: %w", err)
+	}
+	fmt.Fprintf(a.out, "%s\n", reply)
+	if r.Code == string(domain.CodeUnknownCall) {
+		return exitWith(exitRefused)
+	}
+	return nil
+}
+
+func (c outcomeCmd) fromLog(a *app) ([]byte, error) {
+	f, err := a.load(c.file())
+	if err != nil {
+		return nil, err
+	}
+	l, err := store.OpenReader(dataDir(f).LogFile())
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	return outcomeReply(a.ctx, l, c.id())
+}
+
+// outcomeReply is the encoded answer to outcome.
+func outcomeReply(ctx context.Context, l *store.Reader, id domain.CallID) ([]byte, error) {
+	reply, ok, err := harness.Outcome(ctx, l, id)
+	if err == nil && !ok {
+		reply = harness.Refused(domain.CodeUnknownCall, "this host has no call of this id in the log", l.ID())
+		reply.CallID = id.ID
+	}
+	return reply.Encode(), err
+}
+
+type cancelCmd struct{ oneCall }
+
+// Help is shown under the usage.
+func (cancelCmd) Help() string {
+	return "Example:\n  waybill calls cancel wb-iC8Fx0xZ1Q\n\nThe peer is told. Exit 5 if the call is not under way."
+}
+
+// Run gives the call up.
+func (c cancelCmd) Run(a *app) error {
+	reply, err := c.ask(a, "cancel")
+	if err != nil {
+		return err
+	}
+	if reply == nil {
+		return notRunning("no service runs, so no call is under way: see waybill calls outcome")
+	}
+	var r cancelReply
+	if err := json.Unmarshal(reply, &r); err != nil {
+		return fmt.Errorf("the answer is none of waybill: %w", err)
+	}
+	fmt.Fprintf(a.out, "%s\n", reply)
+	if !r.UnderWay {
+		return exitWith(exitRefused)
+	}
+	return nil
+}
