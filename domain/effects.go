@@ -92,7 +92,7 @@ func Effects(e Event) []Effect {
 	case CallRefused:
 		return []Effect{Answer{d.CallKey()}}
 	case ConfigRejected:
-		return []Effect{Halt{Code: d.Code, Reason: d.Reason}}
+		return []Effect{Halt(d)}
 	}
 	return nil
 }

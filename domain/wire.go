@@ -99,7 +99,7 @@ func elements(b jsontext.Value, f func(value jsontext.Value)) bool {
 			return false
 		}
 		end := dec.InputOffset()
-		f(jsontext.Value(b[end-int64(len(value)) : end]))
+		f(b[end-int64(len(value)) : end])
 	}
 	return true
 }

@@ -233,12 +233,12 @@ func (r *labRun) settle() {
 	}
 	want := r.c.want(r.allowed)
 	if got := r.outcome(); got != want {
-		r.t.Errorf("the peer is %q, want %q (%s)", got, want, orDash(r.peer().Reason))
+		r.t.Errorf("the peer is %q, want %q (%s)", got, want, reasonOf(r.peer()))
 	}
 	exit := exitDone
 	if r.state() != "ready" {
 		exit = exitSomeNotReady
-		if reason := orDash(r.peer().Reason); len(reason) < 10 || strings.Contains(reason, "\n") {
+		if reason := reasonOf(r.peer()); len(reason) < 10 || strings.Contains(reason, "\n") {
 			r.t.Errorf("the reason is no sentence: %q", reason)
 		}
 	}
@@ -392,4 +392,12 @@ func printed(table []row) string {
 	}
 	_ = w.Flush()
 	return fmt.Sprintf("%s%d rows\n", b.String(), len(table))
+}
+
+// reasonOf returns why a peer is not ready, or "-".
+func reasonOf(p domain.PeerReport) string {
+	if p.Reason == nil {
+		return "-"
+	}
+	return *p.Reason
 }

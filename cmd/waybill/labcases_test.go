@@ -430,7 +430,7 @@ func leaves(status string) func(*labRun) {
 		if exited := r.command(exitDone, "events", "--type", "peer.exited", "--peer", "lab"); !strings.Contains(exited, `"status":`+status) {
 			r.t.Errorf("the exit status %s is nowhere:\n%s", status, exited)
 		}
-		if reason := orDash(r.peer().Reason); !r.allowed && !strings.Contains(reason, status) {
+		if reason := reasonOf(r.peer()); !r.allowed && !strings.Contains(reason, status) {
 			r.t.Errorf("the reason does not hold the exit status %s: %s", status, reason)
 		}
 	}

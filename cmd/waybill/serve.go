@@ -139,7 +139,7 @@ func (s source) Wait(ctx context.Context, after int64) error {
 func (s *server) serve(asJSON bool) error {
 	err := s.engine.WaitSettled(s.app.ctx)
 	if s.app.ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // a signal during the start is a stop like any other
 	}
 	if err != nil {
 		return err

@@ -382,7 +382,6 @@ func cancelled() context.Context {
 
 // badLog gives what no log may give.
 type badLog struct {
-	*memoryLog
 	events []Event
 }
 
