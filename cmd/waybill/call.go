@@ -126,7 +126,7 @@ func (c callCmd) once(a *app, f *config.File, request []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.progress("starting %d peers for one call", len(f.Peers))
+	a.progress("starting %s for one call", count(len(f.Peers), "peer"))
 	var reply []byte
 	if err = n.engine.WaitSettled(a.ctx); err == nil {
 		var r harness.Reply

@@ -50,7 +50,7 @@ func (c checkCmd) report(a *app) (r domain.Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	a.progress("probing %d peers", len(f.Peers))
+	a.progress("probing %s", count(len(f.Peers), "peer"))
 	err = n.engine.WaitSettled(a.ctx)
 	if err == nil {
 		r, err = n.engine.Report(a.ctx)

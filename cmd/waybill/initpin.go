@@ -7,6 +7,7 @@ import (
 
 	"waybill/cmd/waybill/config"
 	"waybill/harness/bus"
+	"waybill/harness/peer/pin"
 )
 
 // localHost is the host whose credentials init makes.
@@ -85,6 +86,10 @@ func (c pinCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	before, err := config.ReadLock(f.LockPath())
+	if err != nil {
+		before = &config.Lock{} // it is written anew
+	}
 	lock, failed := f.Pin(os.LookupEnv)
 	if err := config.WriteLock(f.LockPath(), lock); err != nil {
 		return err
@@ -94,7 +99,7 @@ func (c pinCmd) Run(a *app) error {
 			return err
 		}
 	} else {
-		printPins(a, f, lock, failed)
+		printPins(a, f, before, lock, failed)
 	}
 	if len(failed) > 0 {
 		return exitWith(exitSomeNotReady)
@@ -102,16 +107,28 @@ func (c pinCmd) Run(a *app) error {
 	return nil
 }
 
-func printPins(a *app, f *config.File, lock config.Lock, failed []error) {
+func printPins(a *app, f *config.File, before *config.Lock, lock config.Lock, failed []error) {
 	for _, p := range f.Peers {
 		if pin, ok := lock.Peers[p.Name]; ok {
-			fmt.Fprintf(a.out, "pinned %s (%s)\n", p.Name, pin.Digest()[:12])
+			fmt.Fprintf(a.out, "pinned %s (%s), %s\n", p.Name, pin.Digest()[:12], since(before, p.Name, pin))
 		}
 	}
 	for _, err := range failed {
 		fmt.Fprintf(a.out, "not pinned: %v\n", err)
 	}
 	fmt.Fprintf(a.out, "wrote %s\n", f.LockPath())
+}
+
+// since says how a pin differs from the one before.
+func since(before *config.Lock, name string, now pin.Pin) string {
+	old, ok := before.Peers[name]
+	switch {
+	case !ok:
+		return "new"
+	case old.Digest() != now.Digest():
+		return "changed"
+	}
+	return "unchanged"
 }
 
 func (a *app) printPinJSON(f *config.File, lock config.Lock, failed []error) error {

@@ -17,6 +17,14 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
+// count is a number of things in words.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // redacting keeps known secrets out of log lines.
 type redacting struct {
 	slog.Handler

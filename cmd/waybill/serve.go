@@ -44,7 +44,7 @@ func (c serveCmd) Run(a *app) error {
 	s := &server{node: n}
 	err = s.start()
 	if err == nil {
-		a.progress("waybill: pid %d, log %s, NATS at %s; probing %d peers", os.Getpid(), n.log.ID(), s.url(), len(f.Peers))
+		a.progress("waybill: pid %d, log %s, NATS at %s; probing %s", os.Getpid(), n.log.ID(), s.url(), count(len(f.Peers), "peer"))
 		err = s.serve(c.wantJSON())
 	}
 	return errors.Join(err, s.stop())
