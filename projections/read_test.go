@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -157,4 +158,25 @@ func readUntil(v *projections.Views, written <-chan struct{}, whole map[string]b
 		}
 	}
 	return nil
+}
+
+// Views that hold the whole log are read as they are: no command need fold it.
+func TestViewsThatAreUpToDateNeedNoFold(t *testing.T) {
+	list, path := makeHistory(t), viewsFile(t)
+	last := int64(len(list))
+	v := open(t, path, len(list))
+	if v.Holds(1) {
+		t.Error("empty views hold an event")
+	}
+	feed(t, v, list, allAtOnce)
+	want, err := v.Report(t.Context())
+	noErr(t, err)
+	noErr(t, v.Close())
+	again := open(t, path, len(list))
+	defer again.Close()
+	got, err := again.Report(t.Context())
+	noErr(t, err)
+	if !again.Holds(last) || again.Holds(last+1) || again.Position() != 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("holds %t, position %d: %+v", again.Holds(last), again.Position(), got)
+	}
 }

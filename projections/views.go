@@ -113,6 +113,10 @@ func (v *Views) Name() string { return "views" }
 // are not written again.
 func (v *Views) Position() int64 { return v.seen.Load() }
 
+// Holds reports whether the file has the rows of every event up to seq, so that
+// it can be read without folding the log. Not safe beside Apply.
+func (v *Views) Holds(seq int64) bool { return v.stored >= seq }
+
 // Close closes the file.
 func (v *Views) Close() error { return v.db.Close() }
 

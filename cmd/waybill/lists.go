@@ -121,8 +121,10 @@ func (a *app) withViews(f *config.File, use func(v *projections.Views, log strin
 		return err
 	}
 	defer v.Close()
-	if err := harness.CatchUp(a.ctx, r, r.ID(), v); err != nil {
-		return err
+	if !v.Holds(head.Size) {
+		if err := harness.CatchUp(a.ctx, r, r.ID(), v); err != nil {
+			return err
+		}
 	}
 	return use(v, r.ID())
 }
