@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -10,48 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"waybill/cmd/waybill-audit/logfile"
 	"waybill/domain"
 	"waybill/replay"
-	"waybill/store"
 )
-
-// audited lets the replay package read a log.
-type audited struct{ diskLog }
-
-func (a audited) Records(ctx context.Context, after int64, most int) ([]replay.Record, error) {
-	records, err := a.Read(ctx, after, most)
-	out := make([]replay.Record, len(records))
-	for i, r := range records {
-		out[i] = replay.Record(r)
-	}
-	return out, err
-}
-
-func (a audited) Roots(ctx context.Context, after int64, most int) ([]replay.Root, error) {
-	heads, err := a.Reader.Roots(ctx, after, most)
-	out := make([]replay.Root, len(heads))
-	for i, h := range heads {
-		out[i] = replay.Root{Size: h.Size, Hash: h.Root}
-	}
-	return out, err
-}
-
-func (a audited) Tiles(ctx context.Context, level int, after int64, most int) ([]replay.Tile, error) {
-	tiles, err := a.Reader.Tiles(ctx, level, after, most)
-	out := make([]replay.Tile, len(tiles))
-	for i, x := range tiles {
-		out[i] = replay.Tile(x)
-	}
-	return out, err
-}
-
-func (a audited) Evidence(ctx context.Context, digest [32]byte) ([]byte, error) {
-	b, err := a.Reader.Evidence(ctx, digest)
-	if errors.Is(err, store.ErrNoEvidence) {
-		err = errors.Join(replay.ErrNoEvidence, err)
-	}
-	return b, err
-}
 
 // world is peers that do what a random source says, and hosts that ask for it.
 type world struct {
@@ -324,9 +285,9 @@ func sameReport(t *testing.T, disk diskLog, live domain.Report) {
 // audit verifies and replays the log.
 func audit(t *testing.T, disk diskLog) {
 	t.Helper()
-	verified, err := replay.Verify(context.Background(), audited{disk})
+	verified, err := replay.Verify(context.Background(), logfile.Log{Reader: disk.Reader})
 	noErr(t, err)
-	replayed, err := replay.Replay(context.Background(), audited{disk})
+	replayed, err := replay.Replay(context.Background(), logfile.Log{Reader: disk.Reader})
 	noErr(t, err)
 	head := disk.Log.Head()
 	if verified.Size != head.Size || verified.Root != head.Root || replayed.Size != head.Size || replayed.Agreed != replayed.Decisions {

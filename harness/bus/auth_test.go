@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"waybill/events"
 )
 
 func TestWriteCredentialsMakesWhatIsMissingAndNothingElse(t *testing.T) {
@@ -222,7 +224,7 @@ func TestTheReplierNeverSeesAnEvent(t *testing.T) {
 	if err := replier.FlushWithContext(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	for _, subject := range []string{EventSubject(DefaultPrefix, testLog, "call", "routed", ""), CheckpointSubject(DefaultPrefix, testLog)} {
+	for _, subject := range []string{events.Subject(DefaultPrefix, testLog, "call.routed", ""), CheckpointSubject(DefaultPrefix, testLog)} {
 		if err := service.Publish(subject, nil); err != nil {
 			t.Fatal(err)
 		}

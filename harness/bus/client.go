@@ -198,12 +198,3 @@ func (c *Client) Events(ctx context.Context, logID, pattern string, ready func()
 		}
 	}
 }
-
-// PublishCheckpoint publishes a signed tree head on the service's connection,
-// so that whoever keeps the last one is a witness. It is not acknowledged.
-func PublishCheckpoint(nc *nats.Conn, prefix, logID string, note []byte) error {
-	if err := nc.Publish(CheckpointSubject(prefix, logID), note); err != nil {
-		return fmt.Errorf("publish the checkpoint: %w", err)
-	}
-	return nil
-}

@@ -116,7 +116,7 @@ func TestACheckpointReachesWhoMayRead(t *testing.T) {
 	if err := reader.FlushWithContext(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := PublishCheckpoint(nc, DefaultPrefix, testLog, []byte("note")); err != nil {
+	if err := nc.Publish(CheckpointSubject(DefaultPrefix, testLog), []byte("note")); err != nil {
 		t.Fatal(err)
 	}
 	if msg := must[*nats.Msg](t)(sub.NextMsgWithContext(testContext(t))); string(msg.Data) != "note" {

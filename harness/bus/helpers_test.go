@@ -17,6 +17,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"waybill/events"
 )
 
 const (
@@ -183,7 +185,7 @@ func newLog(n int) *memoryLog {
 func eventAt(seq int64, salt string) Event {
 	return Event{
 		Seq:     seq,
-		Subject: EventSubject(DefaultPrefix, testLog, "call", "routed", ""),
+		Subject: events.Subject(DefaultPrefix, testLog, "call.routed", ""),
 		Bytes:   fmt.Appendf(nil, `{"id":"%d","salt":"%s"}`, seq, salt),
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"waybill/events"
 )
 
 // copyStage is a server and a connection that may publish.
@@ -399,7 +401,7 @@ func TestAnEventThatCannotBePublishedStops(t *testing.T) {
 	for name, events := range map[string][]Event{
 		"sequence":     event(func(e *Event) { e.Seq = 2 }),
 		"gap":          slices.Concat(event(func(*Event) {}), event(func(e *Event) { e.Seq = 3 })),
-		"foreign log":  event(func(e *Event) { e.Subject = EventSubject(DefaultPrefix, "other-00000000", "call", "routed", "") }),
+		"foreign log":  event(func(e *Event) { e.Subject = events.Subject(DefaultPrefix, "other-00000000", "call.routed", "") }),
 		"wildcard":     event(func(e *Event) { e.Subject += ".>" }),
 		"line break":   event(func(e *Event) { e.Subject += "\r\nPUB x 0" }),
 		"over one MiB": event(func(e *Event) { e.Bytes = make([]byte, MaxMessage) }),

@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"waybill/events"
 )
 
 func serviceConfig() ServiceConfig {
@@ -173,7 +175,7 @@ func TestTheServersOwnLimitBoundsAReply(t *testing.T) {
 func TestAReplySubjectOutsideTheHostsInboxIsDroppedAndCounted(t *testing.T) {
 	st := startStage(t, serviceConfig(), echo())
 	replies := []string{
-		EventSubject(DefaultPrefix, testLog, "call", "routed", ""),
+		events.Subject(DefaultPrefix, testLog, "call.routed", ""),
 		CheckpointSubject(DefaultPrefix, testLog),
 		"_INBOX.other.x", "_INBOX.service.x", "_INBOX.local", "_INBOX.localx.y", "_INBOX.x", "",
 	}

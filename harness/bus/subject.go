@@ -41,16 +41,6 @@ func RequestSubject(prefix, verb, host string) string {
 	return prefix + "." + protocol + "." + verb + "." + host
 }
 
-// EventSubject is the subject of one event of the log. An empty peer becomes
-// "-". The tokens are not checked: noun and participle come from the kinds of
-// events, peer from a checked name.
-func EventSubject(prefix, logID, noun, participle, peer string) string {
-	if peer == "" {
-		peer = "-"
-	}
-	return eventRoot(prefix, logID) + noun + "." + participle + "." + peer
-}
-
 // CheckpointSubject is the subject of the signed tree heads of the log.
 func CheckpointSubject(prefix, logID string) string {
 	return prefix + "." + protocol + ".checkpoint." + logID
