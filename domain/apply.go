@@ -1,9 +1,6 @@
 package domain
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Apply folds one event into the state. It is total: an event that does not fit
 // changes nothing but the head. It is the same for the live service, a start
@@ -11,6 +8,8 @@ import (
 func (s *State) Apply(e Event) {
 	s.Head = e.Seq
 	s.ids.expire(e.Time)
+	s.paused.expire(e.Time)
+	s.ended.expire(e.Time)
 	switch d := e.Data.(type) {
 	case ServiceStarted:
 		s.applyStarted()
@@ -30,6 +29,18 @@ func (s *State) Apply(e Event) {
 		}
 	case CatalogListed:
 		s.applyListed(e, d)
+	case CallReceived:
+		s.received = d
+	case CallAnswered:
+		s.applyAnswered(d)
+	case DeadlinePassed:
+		if c := s.waiting(d.At, d.RequestID); c != nil {
+			s.noteLife(c, d)
+		}
+	case HealthAnswered:
+		if p := s.current(d.At); p != nil && p.health == d.RequestID {
+			p.health, p.silent = 0, 0
+		}
 	default:
 		s.applyDecision(e)
 	}
@@ -42,7 +53,13 @@ func (s *State) applyDecision(e Event) {
 	case PeerLaunched:
 		s.applyLaunched(d)
 	case PeerRestarted:
-		s.applyRestarted(d)
+		s.applyRestarted(e.Time, d)
+	case PeerAbandoned:
+		if p := s.current(d.At); p != nil {
+			p.closing, p.Code, p.Reason = true, d.Code, d.Reason
+		}
+	case HealthRequested:
+		s.applyHealth(d)
 	case PeerQuarantined:
 		s.applyQuarantined(d)
 	case ProbeIssued:
@@ -76,13 +93,8 @@ func (s *State) applyNaming(e Event) {
 		s.applyMerged(e.Seq, d)
 	case ConfigRejected:
 		s.Rejected = &d
-	case CallRouted:
-		s.applyRouted(e, d)
-	case CallSettled:
-		if c := s.calls[d.CallKey()]; c != nil {
-			delete(s.byRequest, c.reqID)
-			delete(s.calls, d.CallKey())
-		}
+	case CallRouted, CallResent, CallHeld, CallRefused, CallSettled:
+		s.applyCall(e)
 	}
 }
 
@@ -109,6 +121,7 @@ func (p *Peer) reset() {
 	p.Era, p.Version, p.Code, p.Reason, p.Warnings = EraUnknown, "", "", "", nil
 	p.hasTools, p.capabilities = false, nil
 	p.waiting, p.attempt, p.selectedAt = false, 0, 0
+	p.closing, p.silent, p.health, p.nextTry, p.exit = false, 0, 0, 0, nil
 	p.probe, p.fetch = probe{}, nil
 }
 
@@ -151,6 +164,7 @@ func (s *State) applyLaunched(d PeerLaunched) {
 	if p := s.Peer(d.Peer); p != nil {
 		p.Incarnation, p.live = d.Incarnation, true
 		p.Era, p.Version, p.listed, p.fetch = EraUnknown, "", false, nil
+		p.closing, p.silent, p.health, p.nextTry = false, 0, 0, 0
 		p.Code, p.Reason, p.Warnings = "", "", slices.Clone(p.Config.Warnings)
 		p.probe = probe{method: d.First, respawned: d.First == MethodInitialize}
 	}
@@ -200,7 +214,12 @@ func (s *State) applyExited(d PeerExited) {
 	if p == nil {
 		return
 	}
-	p.live, p.listed, p.fetch = false, false, nil
+	p.live, p.listed, p.fetch, p.health = false, false, nil, 0
+	p.exit = &d
+	if p.closing { // what it was given up for stays the reason
+		p.Era, p.Version = EraUnknown, ""
+		return
+	}
 	if p.Era != EraUnknown {
 		p.Era, p.Version, p.Code = EraUnknown, "", CodePeerExited
 		if d.Cause == causeFrameTooLarge {
@@ -280,14 +299,5 @@ func (s *State) applyCatalogRefused(d CatalogRefused) {
 		if p.listed {
 			p.Warnings = addNew(p.Warnings, "the last good list is served: "+d.Reason)
 		}
-	}
-}
-
-func (s *State) applyRouted(e Event, d CallRouted) {
-	s.nextRequest = max(s.nextRequest, d.RequestID)
-	c := &call{id: d.CallID, at: d.At, era: d.Era, seq: e.Seq, reqID: d.RequestID}
-	s.calls[d.CallKey()], s.byRequest[d.RequestID] = c, c
-	if !strings.HasPrefix(d.ID, GeneratedPrefix) {
-		s.ids.add(d.CallKey(), e.Time)
 	}
 }

@@ -146,7 +146,7 @@ func TestSettle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answered, _ := ReadAnswer(m)
+			answered := ReadAnswer(m).Facts
 			out := w.see(CallAnswered{CallID: r.CallID, At: r.At, RequestID: r.RequestID, Facts: answered})
 			sameKinds(t, out, "call.settled")
 			if d := must[CallSettled](t, out); (end{d.Status, d.Code, d.Ran}) != want {

@@ -62,6 +62,10 @@ const (
 	CodeResultTooLarge    Code = "result_too_large"    // ran, but the result does not fit a reply
 	CodeRequestTooLarge   Code = "request_too_large"   // the request would exceed the frame limit
 	CodeFrameTooLarge     Code = "frame_too_large"     // a peer's line exceeded limits.frame
+	CodePeerHung          Code = "peer_hung"           // the peer gave no sign of life and was killed
+	CodeUndeclaredInput   Code = "undeclared_input"    // asks for input by a capability that was not declared
+	CodeTooManyRounds     Code = "too_many_rounds"     // asks for input again and again
+	CodeOutputInvalid     Code = "output_invalid"      // the result does not match the tool's outputSchema
 )
 
 // Codes of a refused call: nothing was sent to any peer.
@@ -79,6 +83,18 @@ const (
 	CodeUnknownGen      Code = "unknown_generation"
 	CodePeerUnavailable Code = "peer_unavailable"
 	CodeEraUnknown      Code = "era_unknown"
+	CodeNotWaiting      Code = "not_waiting"    // input for a call that asks for none
+	CodeInputMismatch   Code = "input_mismatch" // input that does not repeat the call it goes on with
+	CodeInputExpired    Code = "input_expired"  // input after input_window
+)
+
+// Codes of an operator's command that changes nothing.
+const (
+	CodeUnknownPeer    Code = "unknown_peer"
+	CodeNotDown        Code = "not_down"         // revive: the peer is up, or on its way
+	CodeNotResendable  Code = "not_resendable"   // resend: not lost, not timed out, or too long ago
+	CodePayloadNotKept Code = "payload_not_kept" // resend: the same arguments must be given again
+	CodeUnknownCommand Code = "unknown_command"
 )
 
 // Codes lists every code, in the order of the README's table.
@@ -93,9 +109,11 @@ func Codes() []Code {
 		CodeListCursor, CodeListLost, CodePeerExited, CodeToolUnnamed, CodeToolNameInvalid, CodeToolSchemaInvalid,
 		CodeToolDuplicate, CodeServiceRestarted, CodeTransportLost, CodeCancelled, CodeTimedOut, CodePeerError, CodeNoResultType,
 		CodeBadResultType, CodeBadResult, CodeToolError, CodeInputRequired, CodeShuttingDown, CodeResultTooLarge,
-		CodeRequestTooLarge, CodeFrameTooLarge,
+		CodeRequestTooLarge, CodeFrameTooLarge, CodePeerHung, CodeUndeclaredInput, CodeTooManyRounds, CodeOutputInvalid,
 		CodeBadRequest, CodeDuplicateCall, CodeOverloaded, CodeLogUnavailable, CodeNotReady, CodeUnknownTool, CodeUnknownCall,
 		CodeAmbiguousOwner, CodeStaleRoute, CodeNameMoved, CodeUnknownGen, CodePeerUnavailable, CodeEraUnknown,
+		CodeNotWaiting, CodeInputMismatch, CodeInputExpired,
+		CodeUnknownPeer, CodeNotDown, CodeNotResendable, CodePayloadNotKept, CodeUnknownCommand,
 	}
 }
 

@@ -46,6 +46,23 @@ type PeerConfig struct {
 	Capabilities       jsontext.Value `json:"capabilities"` // what may be declared to this peer; an object
 	TrustHints         bool           `json:"trust_hints"`
 	Repeatable         []string       `json:"repeatable"`
+
+	// What follows is left out where it is 0: a rule that was not configured is
+	// not followed.
+	ListTimeout  int64             `json:"list_timeout_ms,omitzero"`   // of a page; probe_timeout where 0
+	CallLimit    int64             `json:"call_limit_ms,omitzero"`     // of an exchange, however much progress there is
+	IdleTimeout  int64             `json:"idle_timeout_ms,omitzero"`   // after progress; call_timeout where 0
+	Inflight     int               `json:"inflight,omitzero"`          // calls under way at this peer
+	Resends      int               `json:"resends,omitzero"`           // times one call is sent again by itself
+	Idempotency  map[string]string `json:"idempotency,omitzero"`       // local tool to the argument it honours as a key
+	InputRounds  int               `json:"input_rounds,omitzero"`      // exchanges after an input_required
+	InputWindow  int64             `json:"input_window_ms,omitzero"`   // from the first routing to the last submission
+	RefuseOutput bool              `json:"refuse_output,omitzero"`     // a result that does not match its outputSchema
+	HungAfter    int               `json:"hung_after,omitzero"`        // calls in a row that a silent peer lets pass
+	HealthEvery  int64             `json:"health_every_ms,omitzero"`   // between two requests for a sign of life
+	HealthWithin int64             `json:"health_timeout_ms,omitzero"` // for its answer
+	Attempts     int               `json:"attempts,omitzero"`          // starts in a row before quarantine; 8 where 0
+	Quarantine   int64             `json:"quarantine_ms,omitzero"`     // until the next start after it; 10 minutes where 0
 }
 
 // EncodeConfig returns the bytes that stand as the evidence of config.loaded:

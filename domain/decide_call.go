@@ -10,28 +10,40 @@ const MovedWindow = 10 * 60 * 1_000_000_000
 // name, then a new request id. Nothing is routed while the owner is ambiguous,
 // unavailable or of unknown era (seed 2.1.0, rule 7 and refusal rules).
 func (s *State) decideCall(e Event, d CallReceived) []Data {
-	refused := func(code Code, reason string) []Data {
-		return []Data{CallRefused{CallID: d.CallID, Code: code, Reason: reason}}
-	}
 	if code, reason := s.admitCall(d); code != "" {
-		return refused(code, reason)
+		return d.hold("", code, reason)
+	}
+	if d.goesOn() {
+		return s.decideContinuation(e, d)
+	}
+	return s.route(e, d, 0)
+}
+
+// route finds where a call goes. skip is how many request ids were taken by
+// decisions that are not applied yet.
+func (s *State) route(e Event, d CallReceived, skip int64) []Data {
+	if s.namespace.generation == 0 {
+		return d.hold("", CodeNotReady, notReady)
 	}
 	b, code, reason := s.lookUp(e.Time, d)
 	if code != "" {
-		return refused(code, reason)
+		return []Data{CallRefused{CallID: d.CallID, Code: code, Reason: reason}}
 	}
 	p := s.Peer(b.owner.Peer)
 	if code, reason := p.closedFor(b.owner); code != "" {
-		return refused(code, reason)
+		return d.hold(b.owner.Peer, code, reason)
 	}
-	timeout := d.Timeout
-	if timeout == 0 {
-		timeout = p.Config.CallTimeout
+	if p.Config.Inflight > 0 && p.calls+int(skip) >= p.Config.Inflight {
+		return []Data{CallRefused{CallID: d.CallID, Code: CodeOverloaded,
+			Reason: fmt.Sprintf("%d calls are under way at peer %s (inflight); try again later", p.calls, p.Name)}}
 	}
-	return []Data{CallRouted{CallID: d.CallID, At: p.at(), RequestID: s.nextRequest + 1, Tool: d.Tool, Local: b.owner.Local,
-		Era: p.Era, Version: p.Version, Capabilities: p.capabilities, Generation: s.namespace.generation,
-		Namespace: s.namespace.seq, Catalog: p.Catalog.Seq, Deadline: timeout}}
+	t := p.timing(d)
+	return []Data{CallRouted{CallID: d.CallID, At: p.at(), RequestID: s.nextRequest + 1 + skip, Tool: d.Tool, Local: b.owner.Local,
+		Era: p.Era, Version: p.Version, Capabilities: p.declared(d), Generation: s.namespace.generation,
+		Namespace: s.namespace.seq, Catalog: p.Catalog.Seq, Deadline: t.deadline, Idle: t.idle, Limit: t.limit, Progress: t.progress}}
 }
+
+const notReady = "the peers are still being probed and listed; try again shortly"
 
 // admitCall checks what does not depend on the tool.
 func (s *State) admitCall(d CallReceived) (Code, string) {
@@ -47,7 +59,7 @@ func (s *State) admitCall(d CallReceived) (Code, string) {
 	case s.Rejected != nil:
 		return s.Rejected.Code, s.Rejected.Reason
 	case s.namespace.generation == 0:
-		return CodeNotReady, "the peers are still being probed and listed; try again shortly"
+		return CodeNotReady, notReady
 	}
 	return "", ""
 }
@@ -79,7 +91,7 @@ func (p *Peer) closedFor(o Owner) (Code, string) {
 	switch {
 	case p == nil:
 		return CodePeerUnavailable, "peer " + o.Peer + " is not configured any more"
-	case !p.live || p.waiting:
+	case !p.live || p.waiting || p.closing:
 		return CodePeerUnavailable, "peer " + p.Name + " is not running: " + p.why()
 	case p.Era == EraUnknown:
 		return CodeEraUnknown, "the era of peer " + p.Name + " is not known: " + p.why()
@@ -98,17 +110,6 @@ func (p *Peer) why() string {
 	return p.Reason
 }
 
-// decideAnswered ends the call whose request was answered. An answer whose
-// call has ended changes nothing.
-func (s *State) decideAnswered(d CallAnswered) []Data {
-	c := s.calls[d.CallKey()]
-	if c == nil || c.reqID != d.RequestID || c.at != d.At {
-		return []Data{AnswerDropped{At: d.At, RequestID: d.RequestID, Reason: "the call has ended"}}
-	}
-	status, code, ran := d.Facts.settle(c.era)
-	return []Data{CallSettled{CallID: c.id, Status: status, Code: code, Ran: ran}}
-}
-
 // waiting returns the call that waits for a request of this incarnation.
 func (s *State) waiting(at At, id int64) *call {
 	if c := s.byRequest[id]; c != nil && c.at == at {
@@ -123,6 +124,9 @@ func (s *State) decideCancelled(d CallCancelled) []Data {
 	c := s.calls[d.CallKey()]
 	if c == nil {
 		return nil
+	}
+	if c.held != nil {
+		return []Data{CallSettled{CallID: c.id, Status: StatusCancelled, Code: CodeCancelled, Ran: c.held.ran}}
 	}
 	return []Data{
 		CallAbandoned{CallID: c.id, At: c.at, RequestID: c.reqID, Reason: "cancelled by the host"},
@@ -139,9 +143,9 @@ func ranIf(written string) Ran {
 }
 
 // decideFailed ends what waited for a request whose transport is gone.
-func (s *State) decideFailed(d ExchangeFailed) []Data {
+func (s *State) decideFailed(mono int64, d ExchangeFailed) []Data {
 	if c := s.waiting(d.At, d.RequestID); c != nil {
-		return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: d.Code, Ran: ranIf(d.Written)}}
+		return s.decideLost(mono, c, d)
 	}
 	p := s.current(d.At)
 	switch {
@@ -163,10 +167,14 @@ func (p *Peer) probing(id int64) bool { return p.probe.id == id && id != 0 && !p
 // decideDeadline ends what waited longer than it may.
 func (s *State) decideDeadline(d DeadlinePassed) []Data {
 	if c := s.waiting(d.At, d.RequestID); c != nil {
-		return []Data{
+		out := []Data{
 			CallAbandoned{CallID: c.id, At: c.at, RequestID: c.reqID, Reason: "deadline passed"},
 			CallSettled{CallID: c.id, Status: StatusTimedOut, Code: CodeTimedOut, Ran: ranIf(d.Written)},
 		}
+		if p := s.current(d.At); p != nil {
+			out = append(out, p.decideHung()...)
+		}
+		return out
 	}
 	p := s.current(d.At)
 	switch {
@@ -174,7 +182,9 @@ func (s *State) decideDeadline(d DeadlinePassed) []Data {
 		return nil
 	case p.fetch != nil && p.fetch.id == d.RequestID:
 		return []Data{CatalogRefused{At: p.at(), Code: CodeListTimeout,
-			Reason: fmt.Sprintf("tools/list was not answered within %d ms (probe_timeout)", p.Config.ProbeTimeout)}}
+			Reason: fmt.Sprintf("tools/list was not answered within %d ms (%s)", p.Config.listTimeout(), p.Config.listKey())}}
+	case p.health == d.RequestID && d.RequestID != 0:
+		return p.decideUnhealthy()
 	case p.probing(d.RequestID):
 		return s.decideProbeDeadline(p)
 	}

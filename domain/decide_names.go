@@ -20,7 +20,22 @@ func (s *State) decideListing(d EraDetermined) []Data {
 
 func (s *State) requestPage(p *Peer, page int, cursor *string) ListRequested {
 	return ListRequested{At: p.at(), RequestID: s.nextRequest + 1, Page: page, Cursor: cursor, Era: p.Era,
-		Version: p.Version, Capabilities: p.capabilities, Deadline: p.Config.ProbeTimeout}
+		Version: p.Version, Capabilities: p.capabilities, Deadline: p.Config.listTimeout()}
+}
+
+func (c PeerConfig) listTimeout() int64 {
+	if c.ListTimeout > 0 {
+		return c.ListTimeout
+	}
+	return c.ProbeTimeout
+}
+
+// listKey names the key of the configuration that listTimeout comes from.
+func (c PeerConfig) listKey() string {
+	if c.ListTimeout > 0 {
+		return "list_timeout"
+	}
+	return "probe_timeout"
 }
 
 // mostRejected bounds the tools of one list that are left out each with an

@@ -218,7 +218,7 @@ func (p *Peer) selectModern(a Discovery, evidence string) []Data {
 		return refuse(p, CodeNoCommonVersion, "the server offers only "+offered(a.Versions)+"; no common modern version, and no downgrade is made", evidence)
 	}
 	return []Data{EraDetermined{At: p.at(), Era: EraModern, Version: version, Evidence: evidence,
-		HasTools: a.HasTools, Capabilities: p.probe.capabilities, Warnings: a.Warnings}}
+		HasTools: a.HasTools, Capabilities: p.probe.capabilities, Warnings: a.Warnings, HealthEvery: p.Config.HealthEvery}}
 }
 
 func offered(versions []string) string {
@@ -309,7 +309,7 @@ func (s *State) decideInitialized(p *Peer, frame []byte, evidence string) []Data
 		return refuse(p, a.Code, "initialize was answered with "+a.Signal+"; legacy is not selected and the peer stays closed", evidence)
 	}
 	return []Data{EraDetermined{At: p.at(), Era: EraLegacy, Version: a.Revision, Evidence: evidence,
-		HasTools: a.HasTools, Capabilities: noCapabilities}}
+		HasTools: a.HasTools, Capabilities: noCapabilities, HealthEvery: p.Config.HealthEvery}}
 }
 
 // decideLateDiscovered handles the answer to server/discover that comes while

@@ -47,13 +47,27 @@ func (p *Peer) decideRecovery(mono int64) []Data {
 		attempt = 1
 	}
 	at := At{Peer: p.Name, Incarnation: p.Incarnation + 1}
-	if attempt > mostAttempts {
-		reason := fmt.Sprintf("%d starts in a row failed; the last: %s", mostAttempts, p.Reason)
-		return []Data{PeerQuarantined{Peer: p.Name, Attempts: mostAttempts, Reason: reason},
-			PeerRestarted{At: at, Attempt: attempt, Delay: quarantineDelay, After: p.Code}}
+	if most := p.Config.attempts(); attempt > most {
+		reason := fmt.Sprintf("%d starts in a row failed; the last: %s", most, p.Reason)
+		return []Data{PeerQuarantined{Peer: p.Name, Attempts: most, Reason: reason},
+			PeerRestarted{At: at, Attempt: attempt, Delay: p.Config.quarantine(), After: p.Code}}
 	}
 	base := min(int64(firstDelay)<<(attempt-1), longestDelay)
 	return []Data{PeerRestarted{At: at, Attempt: attempt, Delay: base + at.jitter(base/2), After: p.Code}}
+}
+
+func (c PeerConfig) attempts() int {
+	if c.Attempts > 0 {
+		return c.Attempts
+	}
+	return mostAttempts
+}
+
+func (c PeerConfig) quarantine() int64 {
+	if c.Quarantine > 0 {
+		return c.Quarantine
+	}
+	return quarantineDelay
 }
 
 // jitter spreads the starts of many peers: from 0 to most, by name and
@@ -65,7 +79,7 @@ func (a At) jitter(most int64) int64 {
 
 // applyRestarted makes the next incarnation the present one; it runs when
 // peer.spawned says so.
-func (s *State) applyRestarted(d PeerRestarted) {
+func (s *State) applyRestarted(now int64, d PeerRestarted) {
 	p := s.Peer(d.Peer)
 	if p == nil {
 		return
@@ -73,7 +87,13 @@ func (s *State) applyRestarted(d PeerRestarted) {
 	code, reason := p.Code, p.Reason
 	s.applyLaunched(PeerLaunched{At: d.At, First: MethodDiscover})
 	p.waiting, p.attempt, p.selectedAt = true, d.Attempt, 0
-	p.Code, p.Reason = code, fmt.Sprintf("%s; it is started again within %d ms (attempt %d)", reason, d.Delay, d.Attempt)
+	p.nextTry = now + d.Delay*1_000_000
+	p.Code = code
+	if d.By != "" {
+		p.Reason = "it is started again by " + d.By
+		return
+	}
+	p.Reason = fmt.Sprintf("%s; it is started again within %d ms (attempt %d)", reason, d.Delay, d.Attempt)
 }
 
 // applyQuarantined notes why the next attempt is far away.

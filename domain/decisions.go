@@ -5,10 +5,17 @@ import "github.com/go-json-experiment/json/jsontext"
 // Decisions: what Waybill chose, including every act towards the world. Each
 // can be made again from the events before it.
 
-// Methods of the probe.
+// Methods of the probe. server/discover asks a modern peer for a sign of life, too.
 const (
 	MethodDiscover   = "server/discover"
 	MethodInitialize = "initialize"
+)
+
+// Methods of everything after it.
+const (
+	MethodList = "tools/list"
+	MethodCall = "tools/call"
+	MethodPing = "ping" // of the legacy era only
 )
 
 // Authorities: on what ground a probe is sent.
@@ -43,9 +50,41 @@ type PeerLaunched struct {
 // the one before it has ended by itself. Its first message is server/discover.
 type PeerRestarted struct {
 	At
-	Attempt int   `json:"attempt"`  // from 1, in a row
-	Delay   int64 `json:"delay_ms"` // before the start
-	After   Code  `json:"after"`    // why the incarnation before it ended
+	Attempt int    `json:"attempt"`      // from 1, in a row
+	Delay   int64  `json:"delay_ms"`     // before the start
+	After   Code   `json:"after"`        // why the incarnation before it ended
+	By      string `json:"by,omitempty"` // the operator who ordered it; "" for recovery
+}
+
+// PeerAbandoned gives up an incarnation that shows no sign of life: its process
+// group is killed, and recovery follows.
+type PeerAbandoned struct {
+	At
+	Code   Code   `json:"code"`
+	Reason string `json:"reason"`
+}
+
+// HealthRequested asks a peer for a sign of life: server/discover, or ping in the
+// legacy era. The next one is due after Every.
+type HealthRequested struct {
+	At
+	RequestID    int64          `json:"request_id"`
+	Method       string         `json:"method"`
+	Era          Era            `json:"era"`
+	Version      string         `json:"version"`
+	Capabilities jsontext.Value `json:"capabilities"`
+	Deadline     int64          `json:"deadline_ms"`
+	Every        int64          `json:"every_ms"`
+}
+
+// CommandRefused says that an operator's command changes nothing.
+type CommandRefused struct {
+	By     string `json:"by"`
+	Verb   string `json:"verb"`
+	Peer   string `json:"peer,omitempty"`
+	Call   string `json:"call,omitempty"`
+	Code   Code   `json:"code"`
+	Reason string `json:"reason"`
 }
 
 // PeerQuarantined says that too many starts in a row have failed; the next
@@ -84,6 +123,7 @@ type EraDetermined struct {
 	HasTools     bool           `json:"has_tools"`
 	Capabilities jsontext.Value `json:"capabilities"` // declared from here on
 	Warnings     []string       `json:"warnings,omitempty"`
+	HealthEvery  int64          `json:"health_every_ms,omitzero"` // the first health.due comes after it; 0 for none
 }
 
 // EraRefused closes this incarnation: the era stays unknown. Reason says in
@@ -189,6 +229,54 @@ type CallRouted struct {
 	Namespace    int64          `json:"namespace"`
 	Catalog      int64          `json:"catalog"`
 	Deadline     int64          `json:"deadline_ms"`
+	Idle         int64          `json:"idle_ms,omitzero"`  // after progress; 0 where it extends nothing
+	Limit        int64          `json:"limit_ms,omitzero"` // however much progress there is
+	Progress     bool           `json:"progress,omitzero"` // a progressToken goes with it
+}
+
+// Rules by which a call is sent again.
+const (
+	RuleNeverWritten = "never_written"        // it certainly never reached the peer
+	RuleHeader       = "header_mismatch"      // -32020: rejected before it ran
+	RuleCapability   = "capability_missing"   // -32021: rejected before it ran
+	RuleVersion      = "version_refused"      // -32022: rejected before it ran
+	RuleRepeatable   = "repeatable"           // the operator marked the tool
+	RuleKey          = "idempotency_argument" // it carries the key that the tool is configured to honour
+	RuleHints        = "trusted_hints"        // the peer's hints are trusted: read-only or idempotent
+	RuleContinue     = "continue"             // input_required with a requestState alone
+	RuleInput        = "input"                // the host answered an input_required
+	RuleOperator     = "operator"             // the operator's word
+)
+
+// CallResent sends a call again, under a new id, to the same peer and tool. Rule
+// says on what ground, By on whose word: a host or an operator, "" for a rule.
+type CallResent struct {
+	CallID
+	At
+	RequestID    int64          `json:"request_id"`
+	After        int64          `json:"after"`   // the request before it
+	Attempt      int            `json:"attempt"` // exchanges of the call, this one included
+	Rule         string         `json:"rule"`
+	By           string         `json:"by,omitempty"`
+	Local        string         `json:"local"`
+	Era          Era            `json:"era"`
+	Version      string         `json:"version"`
+	Capabilities jsontext.Value `json:"capabilities"`
+	Deadline     int64          `json:"deadline_ms"`
+	Idle         int64          `json:"idle_ms,omitzero"`
+	Limit        int64          `json:"limit_ms,omitzero"`
+	Progress     bool           `json:"progress,omitzero"`
+}
+
+// CallHeld keeps a call until its peer is ready, for at most Wait. Code says why
+// it cannot go now.
+type CallHeld struct {
+	CallID
+	Peer string `json:"peer,omitempty"` // "" where the owner is not known yet
+	Code Code   `json:"code"`
+	Rule string `json:"rule,omitempty"` // by which it is then sent again; "" where it never was sent
+	Ran  Ran    `json:"ran"`
+	Wait int64  `json:"wait_ms"`
 }
 
 // CallRefused ends a call before anything was sent for it.
@@ -207,7 +295,8 @@ type CallAbandoned struct {
 	Reason    string `json:"reason"`
 }
 
-// CallSettled ends a call that was routed. It is final.
+// CallSettled ends the exchange of a call that was routed, and the call with it.
+// Status input_required is final too, unless the host goes on with the call.
 type CallSettled struct {
 	CallID
 	Status Status `json:"status"`
@@ -230,6 +319,15 @@ func (d PeerAdmitted) PeerName() string { return d.Peer }
 func (d PeerQuarantined) PeerName() string { return d.Peer }
 
 // PeerName implements OfPeer.
+func (d CommandRefused) PeerName() string { return d.Peer }
+
+// CallKey implements OfCall.
+func (d CommandRefused) CallKey() string { return d.Call }
+
+// PeerName implements OfPeer.
+func (d CallHeld) PeerName() string { return d.Peer }
+
+// PeerName implements OfPeer.
 func (d PeerRefused) PeerName() string { return d.Peer }
 
 // Kind implements Data.
@@ -246,6 +344,21 @@ func (PeerRestarted) Kind() string { return "peer.restarted" }
 
 // Kind implements Data.
 func (PeerQuarantined) Kind() string { return "peer.quarantined" }
+
+// Kind implements Data.
+func (PeerAbandoned) Kind() string { return "peer.abandoned" }
+
+// Kind implements Data.
+func (HealthRequested) Kind() string { return "health.requested" }
+
+// Kind implements Data.
+func (CommandRefused) Kind() string { return "command.refused" }
+
+// Kind implements Data.
+func (CallResent) Kind() string { return "call.resent" }
+
+// Kind implements Data.
+func (CallHeld) Kind() string { return "call.held" }
 
 // Kind implements Data.
 func (ProbeIssued) Kind() string { return "probe.issued" }

@@ -26,6 +26,19 @@ type Send struct {
 	Call         string  // key of the call, for tools/call: its arguments travel as the host wrote them
 	Tool         string  // local name, for tools/call
 	Deadline     int64   // milliseconds from release; the wait ends then
+	Idle         int64   // milliseconds from the last progress; 0 where progress extends nothing
+	Limit        int64   // milliseconds from release; no progress extends the wait beyond it
+	Progress     bool    // a progressToken goes with it: the request id
+}
+
+// Body is what a tools/call carries besides what is decided: the bytes of the
+// host, as it wrote them, and what its result is checked against. None of it is
+// ever in an event.
+type Body struct {
+	Arguments      jsontext.Value // an object
+	InputResponses jsontext.Value // an object; nil for none
+	RequestState   jsontext.Value // a string, quoted; nil for none
+	OutputSchema   jsontext.Value // as the peer wrote it; nil for none
 }
 
 // SelectEra tells the connection which era it speaks from here on. For legacy it
@@ -44,8 +57,24 @@ type Withdraw struct {
 	Reason    string
 }
 
-// Stop ends one incarnation: its whole process group, by the ladder.
-type Stop struct{ At }
+// Stop ends one incarnation: its whole process group, by the ladder, or at once.
+type Stop struct {
+	At
+	Kill bool
+}
+
+// Wake reports wait.passed for a call after a time, in milliseconds.
+type Wake struct {
+	Call  string
+	After int64
+}
+
+// Remind reports health.due for an incarnation after a time, in milliseconds. One
+// that is gone needs no reminder.
+type Remind struct {
+	At
+	After int64
+}
 
 // Answer replies to the host: the call has ended.
 type Answer struct{ Call string }
@@ -61,6 +90,8 @@ func (Send) effect()      {}
 func (SelectEra) effect() {}
 func (Withdraw) effect()  {}
 func (Stop) effect()      {}
+func (Wake) effect()      {}
+func (Remind) effect()    {}
 func (Answer) effect()    {}
 func (Halt) effect()      {}
 
@@ -76,23 +107,49 @@ func Effects(e Event) []Effect {
 		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: d.Method, Era: EraUnknown, Version: d.Version,
 			Capabilities: d.Capabilities, Deadline: d.Deadline}}
 	case EraDetermined:
-		return []Effect{SelectEra{At: d.At, Era: d.Era, Version: d.Version}}
+		return d.effects()
 	case EraRefused:
-		return []Effect{Stop{d.At}}
+		return []Effect{Stop{At: d.At}}
+	case PeerAbandoned:
+		return []Effect{Stop{At: d.At, Kill: true}}
 	case ListRequested:
-		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: "tools/list", Era: d.Era, Version: d.Version,
+		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: MethodList, Era: d.Era, Version: d.Version,
 			Capabilities: d.Capabilities, Cursor: d.Cursor, Deadline: d.Deadline}}
+	case HealthRequested:
+		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: d.Method, Era: d.Era, Version: d.Version,
+			Capabilities: d.Capabilities, Deadline: d.Deadline}, Remind{At: d.At, After: d.Every}}
+	case ConfigRejected:
+		return []Effect{Halt(d)}
+	}
+	return callEffects(e)
+}
+
+func callEffects(e Event) []Effect {
+	switch d := e.Data.(type) {
 	case CallRouted:
-		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: "tools/call", Era: d.Era, Version: d.Version,
-			Capabilities: d.Capabilities, Call: d.CallKey(), Tool: d.Local, Deadline: d.Deadline}}
+		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: MethodCall, Era: d.Era, Version: d.Version,
+			Capabilities: d.Capabilities, Call: d.CallKey(), Tool: d.Local, Deadline: d.Deadline,
+			Idle: d.Idle, Limit: d.Limit, Progress: d.Progress}}
+	case CallResent:
+		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: MethodCall, Era: d.Era, Version: d.Version,
+			Capabilities: d.Capabilities, Call: d.CallKey(), Tool: d.Local, Deadline: d.Deadline,
+			Idle: d.Idle, Limit: d.Limit, Progress: d.Progress}}
+	case CallHeld:
+		return []Effect{Wake{Call: d.CallKey(), After: d.Wait}}
 	case CallAbandoned:
 		return []Effect{Withdraw{At: d.At, RequestID: d.RequestID, Reason: d.Reason}}
 	case CallSettled:
 		return []Effect{Answer{d.CallKey()}}
 	case CallRefused:
 		return []Effect{Answer{d.CallKey()}}
-	case ConfigRejected:
-		return []Effect{Halt(d)}
 	}
 	return nil
+}
+
+func (d EraDetermined) effects() []Effect {
+	out := []Effect{SelectEra{At: d.At, Era: d.Era, Version: d.Version}}
+	if d.HealthEvery > 0 {
+		out = append(out, Remind{At: d.At, After: d.HealthEvery})
+	}
+	return out
 }

@@ -114,7 +114,8 @@ func classifyPage(t *testing.T, frame []byte) {
 		}
 	}
 	if m, err := ParseMessage(frame); err == nil {
-		f, value := ReadAnswer(m)
+		a := ReadAnswer(m)
+		f, value := a.Facts, a.Value
 		if status, _, ran := f.settle(EraModern); status == "" || ran == "" || (f.Kind == FactBroken) != (value == nil) {
 			t.Errorf("%q settles as %q, %q with %q", frame, status, ran, value)
 		}

@@ -1,5 +1,7 @@
 package domain
 
+import "github.com/go-json-experiment/json/jsontext"
+
 // Observations: what the world said. Each is recorded before anything follows
 // from it.
 
@@ -69,16 +71,27 @@ type CatalogListed struct {
 // CallReceived is a call as a host submitted it. Problem says why it cannot be
 // one; the other fields then hold what could be read. An id that the host did
 // not choose begins with GeneratedPrefix; DuplicateOf is the one it chose, where
-// that was taken. Generation is 0 and
-// Timeout 0 where the host named none.
+// that was taken. Generation and the times are 0 where the host named none.
+//
+// A submission with Input or RequestState goes on with a call that was settled as
+// input_required (specification, basic/patterns/mrtr). CarriesKey says that the
+// arguments hold the string that the tool is configured to honour as an
+// idempotency key.
 type CallReceived struct {
 	CallID
-	DuplicateOf string  `json:"duplicate_of,omitempty"`
-	Tool        string  `json:"tool"`
-	Generation  int64   `json:"generation,omitzero"`
-	Timeout     int64   `json:"timeout_ms,omitzero"`
-	Arguments   Payload `json:"arguments"`
-	Problem     string  `json:"problem,omitempty"`
+	DuplicateOf  string         `json:"duplicate_of,omitempty"`
+	Tool         string         `json:"tool"`
+	Generation   int64          `json:"generation,omitzero"`
+	Timeout      int64          `json:"timeout_ms,omitzero"`
+	Limit        int64          `json:"limit_ms,omitzero"`     // however much progress there is
+	Wait         int64          `json:"wait_ms,omitzero"`      // for a peer that is not there
+	Progress     bool           `json:"progress,omitzero"`     // the host listens for it
+	Capabilities jsontext.Value `json:"capabilities,omitzero"` // what the host can do for a peer; nil where it did not say
+	Arguments    Payload        `json:"arguments"`
+	Input        *Payload       `json:"input_responses,omitzero"`
+	RequestState *Payload       `json:"request_state,omitzero"`
+	CarriesKey   bool           `json:"carries_key,omitzero"`
+	Problem      string         `json:"problem,omitempty"`
 }
 
 // CallAnswered is the answer to a call's request. Facts holds what settling
@@ -86,9 +99,10 @@ type CallReceived struct {
 type CallAnswered struct {
 	CallID
 	At
-	RequestID int64   `json:"request_id"`
-	Result    Payload `json:"result"`
-	Facts     Facts   `json:"facts"`
+	RequestID    int64    `json:"request_id"`
+	Result       Payload  `json:"result"`
+	RequestState *Payload `json:"request_state,omitzero"` // of an input_required, as the text it stands for
+	Facts        Facts    `json:"facts"`
 }
 
 // CallCancelled says that the host gave up a call that was under way.
@@ -108,13 +122,50 @@ type ExchangeFailed struct {
 }
 
 // DeadlinePassed says that a request had no answer inside its deadline. Written
-// is "no" where it certainly did not reach the peer.
+// is "no" where it certainly did not reach the peer. Silent says that the peer
+// has written nothing at all since the request was.
 type DeadlinePassed struct {
 	At
 	RequestID int64  `json:"request_id"`
 	Call      string `json:"call,omitempty"` // key of the call, where it was one
 	Written   string `json:"written,omitempty"`
+	Silent    bool   `json:"silent,omitzero"`
 }
+
+// WaitPassed says that the time is over for which a call could be held.
+type WaitPassed struct{ CallID }
+
+// HealthDue says that it is time to ask a peer for a sign of life.
+type HealthDue struct{ At }
+
+// HealthAnswered says that a peer answered when it was asked for a sign of life.
+// What it answered makes no difference.
+type HealthAnswered struct {
+	At
+	RequestID int64 `json:"request_id"`
+}
+
+// Verbs of an operator.
+const (
+	VerbRevive = "revive" // start a peer again that is down
+	VerbResend = "resend" // send a call again that was lost or timed out
+)
+
+// OperatorCommanded is what an operator ordered. Arguments are those a call is to
+// be sent again with, where they were not kept.
+type OperatorCommanded struct {
+	By        string   `json:"by"`
+	Verb      string   `json:"verb"`
+	Peer      string   `json:"peer,omitempty"`
+	Call      string   `json:"call,omitempty"` // key: host/call_id
+	Arguments *Payload `json:"arguments,omitzero"`
+}
+
+// PeerName implements OfPeer.
+func (d OperatorCommanded) PeerName() string { return d.Peer }
+
+// CallKey implements OfCall.
+func (d OperatorCommanded) CallKey() string { return d.Call }
 
 // NoiseCounted folds what a peer wrote that is no answer to anything.
 type NoiseCounted struct {
@@ -179,6 +230,18 @@ func (ExchangeFailed) Kind() string { return "exchange.failed" }
 
 // Kind implements Data.
 func (DeadlinePassed) Kind() string { return "deadline.passed" }
+
+// Kind implements Data.
+func (WaitPassed) Kind() string { return "wait.passed" }
+
+// Kind implements Data.
+func (HealthDue) Kind() string { return "health.due" }
+
+// Kind implements Data.
+func (HealthAnswered) Kind() string { return "health.answered" }
+
+// Kind implements Data.
+func (OperatorCommanded) Kind() string { return "operator.commanded" }
 
 // Kind implements Data.
 func (NoiseCounted) Kind() string { return "noise.counted" }

@@ -1,6 +1,10 @@
 package domain
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Report is what check, serve and peers show: a copy of the state that a
 // person or a program can read. Its JSON form is a contract.
@@ -22,7 +26,19 @@ type PeerReport struct {
 	Code        *Code        `json:"code"`
 	Reason      *string      `json:"reason"`
 	Warnings    []string     `json:"warnings"`
-	Tools       []ToolReport `json:"tools"` // routable ones, sorted by canonical name
+	Attempt     *int         `json:"attempt"`   // of the recovery under way; null for none
+	NextTry     *string      `json:"next_try"`  // RFC 3339, UTC; null where no start is to come
+	LastExit    *ExitReport  `json:"last_exit"` // of the last process that ended, in this life of the service
+	Tools       []ToolReport `json:"tools"`     // routable ones, sorted by canonical name
+}
+
+// ExitReport says how a peer's last process ended.
+type ExitReport struct {
+	Incarnation int64  `json:"incarnation"`
+	Cause       string `json:"cause"`
+	Status      int    `json:"status"` // -1 where a signal ended it
+	Signal      string `json:"signal"` // "" for none
+	StderrSize  int64  `json:"stderr_size"`
 }
 
 // ToolReport is one routable tool.
@@ -96,6 +112,16 @@ func (p *Peer) report(tools []ToolReport) PeerReport {
 	if p.Code != "" {
 		code := p.Code
 		r.Code = &code
+	}
+	if p.attempt > 0 && p.Era == EraUnknown {
+		n := p.attempt
+		r.Attempt = &n
+	}
+	if p.waiting && p.nextTry > 0 {
+		r.NextTry = known(time.Unix(0, p.nextTry).UTC().Format(time.RFC3339Nano))
+	}
+	if x := p.exit; x != nil {
+		r.LastExit = &ExitReport{Incarnation: x.Incarnation, Cause: x.Cause, Status: x.Status, Signal: x.Signal, StderrSize: x.StderrSize}
 	}
 	if p.Incarnation > 0 {
 		n := p.Incarnation

@@ -45,8 +45,22 @@ type CallRequest struct {
 	Arguments  jsontext.Value // a JSON object, byte for byte as submitted; {} where there was none
 	CallID     string         // "" where the host chose none
 	Generation int64          // 0 where the host named none
-	Timeout    int64          // milliseconds; 0 where the host named none
+	Timeout    int64          // milliseconds without an answer or progress; 0 where the host named none
+	Limit      int64          // milliseconds in all, however much progress; 0 where the host named none
+	Wait       int64          // milliseconds for a peer that is not there; 0 to be refused at once
+	Progress   bool           // the host listens for progress
+
+	Capabilities   jsontext.Value // what the host can do when a peer asks; nil where it did not say
+	InputResponses jsontext.Value // an object; nil where the submission brings none
+	RequestState   jsontext.Value // a string, quoted; nil where the submission brings none
 }
+
+// Continues reports whether the submission goes on with a call that asked for
+// input.
+func (r CallRequest) Continues() bool { return r.InputResponses != nil || r.RequestState != nil }
+
+// maxCapabilities bounds what a host says of itself, in bytes: it is recorded.
+const maxCapabilities = 2 << 10
 
 // ParseCall reads a submitted call. problem says in one sentence why it can be
 // none; the request then holds what could be read. Members that are not known
@@ -64,6 +78,10 @@ func ParseCall(b []byte) (r CallRequest, problem string) {
 		return CallRequest{Arguments: r.Arguments}, "the request is no single JSON object without repeated keys, in UTF-8"
 	case problem == "" && r.Tool == "":
 		problem = "the request names no tool"
+	case problem == "" && r.Continues() && r.CallID == "":
+		problem = "inputResponses and requestState go on with a call: name its call_id"
+	case problem == "" && r.Limit != 0 && r.Limit < r.Timeout:
+		problem = "limit_ms must not be less than timeout_ms"
 	}
 	return r, problem
 }
@@ -86,6 +104,39 @@ func (r *CallRequest) set(key string, v jsontext.Value) (problem string) {
 		return positive(key, v, &r.Generation, 1<<53)
 	case "timeout_ms":
 		return positive(key, v, &r.Timeout, MaxTimeout)
+	case "limit_ms":
+		return positive(key, v, &r.Limit, MaxTimeout)
+	case "wait_ms":
+		return positive(key, v, &r.Wait, MaxTimeout)
+	default:
+		return r.setInput(key, v)
+	}
+	return ""
+}
+
+// setInput sets what the two sides of an input_required need.
+func (r *CallRequest) setInput(key string, v jsontext.Value) string {
+	switch key {
+	case "progress":
+		if k := v.Kind(); k != 't' && k != 'f' {
+			return "progress must be true or false"
+		}
+		r.Progress = v.Kind() == 't'
+	case "capabilities":
+		if !isObject(v) || len(v) > maxCapabilities || depth(v) > 4 {
+			return fmt.Sprintf("capabilities must be a JSON object of at most %d bytes and 4 levels", maxCapabilities)
+		}
+		r.Capabilities = v
+	case "inputResponses":
+		if !isObject(v) || depth(v) > MaxDepth {
+			return fmt.Sprintf("inputResponses must be a JSON object of at most %d levels", MaxDepth)
+		}
+		r.InputResponses = v
+	case "requestState":
+		if v.Kind() != '"' {
+			return "requestState must be the string that came with the input_required"
+		}
+		r.RequestState = v
 	default:
 		return "unknown member " + shorten(key)
 	}

@@ -88,7 +88,7 @@ func TestReadAnswerKeepsTheBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, got := ReadAnswer(m); string(got) != c.want {
+		if got := ReadAnswer(m).Value; string(got) != c.want {
 			t.Errorf("%s became %s", c.want, got)
 		}
 	}

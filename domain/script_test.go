@@ -194,7 +194,7 @@ func (w *world) obeyCall(verb, id, tail string) []Event {
 		if err != nil {
 			w.t.Fatalf("answer %s: %v", tail, err)
 		}
-		f, _ := ReadAnswer(m)
+		f := ReadAnswer(m).Facts
 		return w.see(CallAnswered{CallID: r.CallID, At: r.At, RequestID: r.RequestID, Facts: f})
 	case "deadline":
 		return w.see(DeadlinePassed{At: r.At, RequestID: r.RequestID})

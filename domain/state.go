@@ -22,6 +22,9 @@ type State struct {
 	byRequest   map[int64]*call  // the calls, by the id of their request
 	calls       map[string]*call // routed, not ended
 	ids         recentIDs
+	received    CallReceived // the last one, until it is decided on
+	paused      shelf        // calls that wait for their host's input
+	ended       shelf        // calls that an operator may send again
 	namespace   namespace
 	knownNaming map[string]bool // configurations whose names were merged before
 }
@@ -38,10 +41,16 @@ type Peer struct {
 	Code         Code     // why it is not ready
 	Reason       string
 	Warnings     []string
-	live         bool  // launched, not exited
-	waiting      bool  // to be started again, not yet spawned
-	attempt      int   // of the recovery, 0 for the first start
-	selectedAt   int64 // monotonic clock of era.determined, 0 before it
+	live         bool        // launched, not exited
+	waiting      bool        // to be started again, not yet spawned
+	attempt      int         // of the recovery, 0 for the first start
+	selectedAt   int64       // monotonic clock of era.determined, 0 before it
+	nextTry      int64       // wall clock of the next start, 0 where none is to come
+	exit         *PeerExited // of the last incarnation that ended
+	closing      bool        // given up, not exited
+	silent       int         // calls in a row that reached their deadline without a sign of life
+	health       int64       // the request for a sign of life that waits; 0 where none does
+	calls        int         // under way at it
 	configured   bool
 	listed       bool // this incarnation's list was accepted, or failed beside a last good one
 	settled      bool // has listed, failed or been refused once since the configuration was loaded
@@ -81,12 +90,34 @@ type fetch struct {
 	next    *string
 }
 
+// call is a call that was routed or is held, until it has ended. Those on a shelf
+// may go on.
 type call struct {
-	id    CallID
-	at    At
-	era   Era
-	seq   int64 // of call.routed
-	reqID int64
+	id           CallID
+	received     CallReceived // as it was submitted first
+	seq          int64        // of call.routed, or of call.held before it
+	owner        Owner        // the peer and tool it went to
+	at           At
+	era          Era
+	reqID        int64 // of the exchange under way, or of the last one
+	declared     jsontext.Value
+	timeout      int64 // milliseconds the exchange may wait without progress
+	deadlineAt   int64 // monotonic clock: the end of its time for what is sent by rule
+	attempts     int   // exchanges
+	resends      int   // by rule, but for continue
+	used         []string
+	rounds       int // of input
+	mostRounds   int
+	until        int64    // wall clock: the last moment for its host's input
+	held         *hold    // nil where a request is under way
+	requestState *Payload // of the last answer: what the host must bring back
+}
+
+// hold says why a call waits for its peer.
+type hold struct {
+	rule string // by which it is sent again; "" where it never was
+	code Code
+	ran  Ran
 }
 
 // namespace is the merged table in force.
@@ -124,6 +155,8 @@ func NewState() *State {
 		calls:       map[string]*call{},
 		knownNaming: map[string]bool{},
 		ids:         recentIDs{seen: map[string]int64{}},
+		paused:      newShelf(),
+		ended:       newShelf(),
 		namespace: namespace{bindings: map[string]binding{}, lastOwner: map[string]Owner{},
 			movedAt: map[string]int64{}, collisions: map[string]collisionRecord{}},
 	}

@@ -45,23 +45,61 @@ func (s *State) Decide(e Event) []Data {
 	case CallReceived:
 		return s.decideCall(e, d)
 	case CallAnswered:
-		return s.decideAnswered(d)
+		return s.decideAnswered(e, d)
 	case CallCancelled:
 		return s.decideCancelled(d)
 	case ExchangeFailed:
-		return s.decideFailed(d)
+		return s.decideFailed(e.Mono, d)
 	case DeadlinePassed:
 		return s.decideDeadline(d)
+	case WaitPassed:
+		return s.decideWaited(d)
+	case HealthDue:
+		return s.decideHealthDue(d)
+	case OperatorCommanded:
+		return s.decideCommand(d)
+	}
+	return s.decideFurther(e)
+}
+
+// decideFurther is Decide for decisions that lead to others.
+func (s *State) decideFurther(e Event) []Data {
+	switch d := e.Data.(type) {
 	case PeerRefused:
-		return append(s.decideMerge(), s.decideAgain(e.Mono, d.Peer, d.Code)...)
+		return s.decideClosed(e.Mono, d.Peer, d.Code)
 	case EraRefused:
-		return append(s.decideMerge(), s.decideAgain(e.Mono, d.Peer, d.Code)...)
+		return s.decideClosed(e.Mono, d.Peer, d.Code)
+	case PeerRestarted:
+		if d.Delay > resendWait {
+			return s.decideGivenUp(d.Peer)
+		}
 	case CatalogAccepted, CatalogRefused:
-		return s.decideMerge()
+		out := s.decideMerge()
+		if !merges(out) { // else the new names come first
+			out = append(out, s.decideHeld(e)...)
+		}
+		return out
+	case NamespaceMerged:
+		return s.decideHeld(e)
 	case EraDetermined:
 		return s.decideListing(d)
 	}
 	return nil
+}
+
+// decideClosed follows a refusal of a peer.
+func (s *State) decideClosed(mono int64, peer string, code Code) []Data {
+	out := append(s.decideMerge(), s.decideGivenUp(peer)...)
+	return append(out, s.decideAgain(mono, peer, code)...)
+}
+
+func merges(list []Data) bool {
+	for _, d := range list {
+		if _, ok := d.(NamespaceMerged); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // decideStopped is Decide after service.stopped: what is under way is ended, a
@@ -76,11 +114,15 @@ func (s *State) decideStopped(e Event) []Data {
 	return nil
 }
 
-// endCalls ends every call under way. They were routed, so they may have run.
+// endCalls ends every call under way. One whose request was sent may have run.
 func (s *State) endCalls(status Status, code Code) []Data {
 	var out []Data
 	for _, c := range s.unended() {
-		out = append(out, CallSettled{CallID: c.id, Status: status, Code: code, Ran: RanMaybe})
+		ran := RanMaybe
+		if c.held != nil {
+			ran = c.held.ran
+		}
+		out = append(out, CallSettled{CallID: c.id, Status: status, Code: code, Ran: ran})
 	}
 	return out
 }

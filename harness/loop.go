@@ -29,8 +29,8 @@ type Log interface {
 // Actor performs effects on peers. Do is called by the loop's goroutine in log
 // order, after the decision is durable, and must not block.
 type Actor interface {
-	// Do performs one effect. Only Send has arguments, of tools/call.
-	Do(e domain.Effect, arguments []byte)
+	// Do performs one effect. Only a Send of tools/call has a body.
+	Do(e domain.Effect, body *domain.Body)
 }
 
 // Clock tells the time of observations. Wall is nanoseconds since 1970; Mono
@@ -378,6 +378,15 @@ func (l *Loop) release(facts []domain.Event) {
 	}
 }
 
+// body joins a tools/call with the bytes that only the harness holds.
+func (l *Loop) body(x domain.Send) *domain.Body {
+	u := l.calls[x.Call]
+	if x.Method != domain.MethodCall || u == nil {
+		return nil
+	}
+	return &domain.Body{Arguments: u.arguments}
+}
+
 func (l *Loop) perform(effect domain.Effect) {
 	switch x := effect.(type) {
 	case domain.Answer:
@@ -385,11 +394,7 @@ func (l *Loop) perform(effect domain.Effect) {
 	case domain.Halt:
 		l.halt = &HaltError{Code: x.Code, Reason: x.Reason}
 	case domain.Send:
-		var arguments []byte
-		if u := l.calls[x.Call]; u != nil {
-			arguments, u.arguments = u.arguments, nil
-		}
-		l.actor.Do(x, arguments)
+		l.actor.Do(x, l.body(x))
 	default:
 		l.actor.Do(effect, nil)
 	}

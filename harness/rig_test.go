@@ -103,7 +103,11 @@ type fakePeers struct {
 }
 
 // Do implements Actor.
-func (p *fakePeers) Do(e domain.Effect, arguments []byte) {
+func (p *fakePeers) Do(e domain.Effect, body *domain.Body) {
+	var arguments []byte
+	if body != nil {
+		arguments = body.Arguments
+	}
 	if !p.quiet {
 		p.check(e)
 	}

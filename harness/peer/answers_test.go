@@ -25,7 +25,7 @@ func TestAnAnswerToACallIsReportedByteForByte(t *testing.T) {
 	answers, full := await[domain.CallAnswered](t, b.ledger, 1)
 	want := domain.CallAnswered{CallID: domain.CallID{Host: "host", ID: "a/b"}, At: at1, RequestID: id, Result: testDigest([]byte(result)),
 		Facts: domain.Facts{Kind: domain.FactResult, ResultType: "complete"}}
-	if answers[0] != want || string(full[0].payload) != result || full[0].evidence != nil {
+	if !reflect.DeepEqual(answers[0], want) || string(full[0].payload) != result || full[0].evidence != nil {
 		t.Errorf("reported %+v with %q and %q", answers[0], full[0].payload, full[0].evidence)
 	}
 }

@@ -195,7 +195,7 @@ func (b *bench) ask(s domain.Send, arguments string) int64 {
 	if s.Version == "" {
 		s.Version = "2026-07-28"
 	}
-	b.Do(s, []byte(arguments))
+	b.Do(s, &domain.Body{Arguments: []byte(arguments)})
 	return s.RequestID
 }
 

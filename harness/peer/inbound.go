@@ -112,10 +112,15 @@ func (c *incarnation) stray(m domain.Message, id int64) string {
 // deliver reports the answer to s. What kind of answer it is, is not looked at: the id is right.
 func (c *incarnation) deliver(s domain.Send, m domain.Message, line []byte) {
 	if s.Method == methodCall {
-		facts, value := domain.ReadAnswer(m)
-		payload := bytes.Clone(value)
-		c.lane.m.cfg.Report(domain.CallAnswered{CallID: callID(s.Call), At: c.at, RequestID: s.RequestID,
-			Result: c.lane.m.cfg.Digest(payload), Facts: facts}, nil, payload)
+		a := domain.ReadAnswer(m)
+		payload := bytes.Clone(a.Value)
+		answered := domain.CallAnswered{CallID: callID(s.Call), At: c.at, RequestID: s.RequestID,
+			Result: c.lane.m.cfg.Digest(payload), Facts: a.Facts}
+		if a.RequestState != nil {
+			state := c.lane.m.cfg.Digest(domain.StateText(a.RequestState))
+			answered.RequestState = &state
+		}
+		c.lane.m.cfg.Report(answered, nil, payload)
 		return
 	}
 	evidence := c.evidence(line)

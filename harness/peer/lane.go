@@ -110,7 +110,11 @@ func (l *lane) launch(e domain.Launch) {
 	}})
 }
 
-func (l *lane) send(s domain.Send, arguments []byte) {
+func (l *lane) send(s domain.Send, body *domain.Body) {
+	var arguments []byte
+	if body != nil {
+		arguments = body.Arguments
+	}
 	c := l.incarnation(s.At)
 	var r *request
 	if c != nil {

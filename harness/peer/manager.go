@@ -100,18 +100,18 @@ func NewManager(cfg Config) (*Manager, error) {
 }
 
 // Do performs Launch, Send, SelectEra, Withdraw and Stop, and ignores other effects. It never blocks: what takes time is left
-// to the lane of the peer, and reported. Arguments are those of a tools/call, the JSON object as the host wrote it, and must not be
-// changed afterwards.
+// to the lane of the peer, and reported. The body is that of a tools/call, nil for everything else; its bytes must not be changed
+// afterwards.
 //
 // A Launch ends in peer.spawned or spawn.failed. A Send ends in exactly one of an answer, exchange.failed and
 // deadline.passed, or in nothing where it is withdrawn first; its deadline runs from this call. Everything else about an
 // incarnation that is not there, or not any more, is dropped.
-func (m *Manager) Do(e domain.Effect, arguments []byte) {
+func (m *Manager) Do(e domain.Effect, body *domain.Body) {
 	switch e := e.(type) {
 	case domain.Launch:
 		m.lane(e.Peer).launch(e)
 	case domain.Send:
-		m.lane(e.Peer).send(e, arguments)
+		m.lane(e.Peer).send(e, body)
 	case domain.SelectEra:
 		m.lane(e.Peer).selectEra(e)
 	case domain.Withdraw:

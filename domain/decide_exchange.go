@@ -1,0 +1,284 @@
+package domain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// resendWait bounds how long a call that is to be sent again by itself waits for
+// its peer, in milliseconds.
+const resendWait = 5_000
+
+// decideAnswered ends the exchange whose request was answered: the call is
+// settled, or goes on with another exchange where a rule says so. An answer whose
+// exchange has ended changes nothing.
+func (s *State) decideAnswered(e Event, d CallAnswered) []Data {
+	c := s.calls[d.CallKey()]
+	if c == nil || c.reqID != d.RequestID || c.at != d.At {
+		return []Data{AnswerDropped{At: d.At, RequestID: d.RequestID, Reason: "the call has ended"}}
+	}
+	if rule := c.rejected(s.Peer(c.at.Peer), d.Facts); rule != "" {
+		if again, ok := s.resend(e.Mono, c, rule, "", 0); ok {
+			return []Data{again}
+		}
+	}
+	if c.continues(d) {
+		return s.decideContinue(e.Mono, c)
+	}
+	status, code, ran := c.settle(s.Peer(c.at.Peer), d.Facts)
+	return []Data{CallSettled{CallID: c.id, Status: status, Code: code, Ran: ran}}
+}
+
+// rejected names the rule by which a call is sent again that the peer rejected
+// before running it; "" for none. Each rule holds once.
+func (c *call) rejected(p *Peer, f Facts) string {
+	if p == nil || c.era != EraModern || f.Kind != FactError || c.resends >= p.Config.Resends {
+		return ""
+	}
+	rule := ""
+	switch f.ErrorCode {
+	case rpcHeaderMismatch:
+		rule = RuleHeader
+	case rpcCapabilityMissing:
+		if allowed := p.declared(c.received); Covers(allowed, f.Required) && !Covers(c.declared, f.Required) {
+			rule = RuleCapability
+		}
+	case rpcVersionRefused:
+		if f.Supported != "" {
+			rule = RuleVersion
+		}
+	}
+	if slices.Contains(c.used, rule) {
+		return ""
+	}
+	return rule
+}
+
+// continues reports whether an answer asks for nothing but to be asked again
+// (specification, basic/patterns/mrtr, "Client Requirements").
+func (c *call) continues(d CallAnswered) bool {
+	f := d.Facts
+	return c.era == EraModern && f.Kind == FactResult && f.ResultType == resultInput && len(f.Asks) == 0 &&
+		d.RequestState != nil && c.mostRounds > 0
+}
+
+// decideContinue asks again with the requestState, inside the time of the
+// exchange it goes on with.
+func (s *State) decideContinue(mono int64, c *call) []Data {
+	if c.rounds >= c.mostRounds {
+		return []Data{CallSettled{CallID: c.id, Status: StatusProtocolError, Code: CodeTooManyRounds, Ran: RanMaybe}}
+	}
+	if again, ok := s.resend(mono, c, RuleContinue, "", 0); ok {
+		return []Data{again}
+	}
+	if c.left(mono) < 1 {
+		return []Data{CallSettled{CallID: c.id, Status: StatusTimedOut, Code: CodeTimedOut, Ran: RanMaybe}}
+	}
+	return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: CodePeerUnavailable, Ran: RanMaybe}}
+}
+
+// settle decides how an answered call ends.
+func (c *call) settle(p *Peer, f Facts) (Status, Code, Ran) {
+	status, code, ran := f.settle(c.era)
+	switch {
+	case status == StatusInputRequired && !Covers(c.declared, f.Asks):
+		return StatusProtocolError, CodeUndeclaredInput, RanMaybe
+	case status == StatusInputRequired && c.mostRounds > 0 && len(f.Asks) == 0 && c.requestState == nil:
+		return StatusProtocolError, CodeBadResult, RanMaybe // it asks for nothing
+	case status == StatusInputRequired && c.mostRounds > 0 && c.rounds >= c.mostRounds:
+		return StatusProtocolError, CodeTooManyRounds, RanMaybe
+	case status == StatusComplete && f.Schema == SchemaInvalid && p != nil && p.Config.RefuseOutput:
+		return StatusProtocolError, CodeOutputInvalid, RanYes
+	}
+	return status, code, ran
+}
+
+// left is what is left of the time of the call's exchange, in milliseconds.
+func (c *call) left(mono int64) int64 { return (c.deadlineAt - mono) / 1_000_000 }
+
+// resend makes the next exchange of a call with the peer it went to; false where
+// the peer cannot take it now or no time is left. skip is how many request ids
+// were taken by decisions that are not applied yet.
+func (s *State) resend(mono int64, c *call, rule, by string, skip int64) (CallResent, bool) {
+	p := s.Peer(c.owner.Peer)
+	if code, _ := p.closedFor(c.owner); code != "" {
+		return CallResent{}, false
+	}
+	t := p.timing(c.received)
+	if rule != RuleInput && rule != RuleOperator {
+		left := c.left(mono)
+		if left < 1 {
+			return CallResent{}, false
+		}
+		t = t.within(left)
+	}
+	return CallResent{CallID: c.id, At: p.at(), RequestID: s.nextRequest + 1 + skip, After: c.reqID, Attempt: c.attempts + 1,
+		Rule: rule, By: by, Local: c.owner.Local, Era: p.Era, Version: p.Version, Capabilities: p.declared(c.received),
+		Deadline: t.deadline, Idle: t.idle, Limit: t.limit, Progress: t.progress}, true
+}
+
+// lost names the rule by which a call is sent again whose transport was lost; ""
+// for none. Sent again by itself is only what certainly never reached the peer,
+// or may run twice on the operator's word (protocol: Calls).
+func (c *call) lost(p *Peer, written string) string {
+	switch {
+	case p == nil || c.resends >= p.Config.Resends:
+		return ""
+	case written == "no":
+		return RuleNeverWritten
+	case slices.Contains(p.Config.Repeatable, c.owner.Local):
+		return RuleRepeatable
+	case c.received.CarriesKey && p.Config.Idempotency[c.owner.Local] != "":
+		return RuleKey
+	case p.Config.TrustHints && p.Catalog.harmless(c.owner.Local):
+		return RuleHints
+	}
+	return ""
+}
+
+// harmless reports whether a tool's own hints say that it may run twice.
+func (c *Catalog) harmless(local string) bool {
+	if c == nil {
+		return false
+	}
+	hints := object(object(c.definition(local))["annotations"])
+	return hints["readOnlyHint"].Kind() == 't' || hints["idempotentHint"].Kind() == 't'
+}
+
+// decideLost ends the exchange of a call whose transport is gone: at once, unless
+// a rule lets it be sent again.
+func (s *State) decideLost(mono int64, c *call, d ExchangeFailed) []Data {
+	p := s.Peer(c.at.Peer)
+	if rule := c.lost(p, d.Written); d.Code == CodeTransportLost && rule != "" {
+		if p.at() != c.at {
+			if again, ok := s.resend(mono, c, rule, "", 0); ok {
+				return []Data{again}
+			}
+		}
+		if wait := min(resendWait, c.left(mono)); wait > 0 {
+			return []Data{CallHeld{CallID: c.id, Peer: c.at.Peer, Code: d.Code, Rule: rule, Ran: ranIf(d.Written), Wait: wait}}
+		}
+	}
+	return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: d.Code, Ran: ranIf(d.Written)}}
+}
+
+// hold returns the decision to keep a call until its peer is ready, where the
+// host said that it waits; else the refusal.
+func (d CallReceived) hold(peer string, code Code, reason string) []Data {
+	switch code {
+	case CodePeerUnavailable, CodeEraUnknown, CodeNotReady:
+		if d.Wait > 0 {
+			return []Data{CallHeld{CallID: d.CallID, Peer: peer, Code: code, Ran: RanNo, Wait: d.Wait}}
+		}
+	}
+	return []Data{CallRefused{CallID: d.CallID, Code: code, Reason: reason}}
+}
+
+// decideHeld looks at the calls that are held, in the order of their arrival:
+// names and peers have changed.
+func (s *State) decideHeld(e Event) []Data {
+	var out []Data
+	ids := int64(0)
+	for _, c := range s.unended() {
+		if c.held == nil {
+			continue
+		}
+		var d Data
+		if c.held.rule != "" {
+			d = s.release(e.Mono, c, ids)
+		} else {
+			d = s.routeHeld(e, c, ids)
+		}
+		switch d.(type) {
+		case nil:
+			continue
+		case CallRouted, CallResent:
+			ids++
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// release sends a held call again if its peer is ready; nil if it waits on.
+func (s *State) release(mono int64, c *call, ids int64) Data {
+	if again, ok := s.resend(mono, c, c.held.rule, "", ids); ok {
+		return again
+	}
+	if code, _ := s.Peer(c.owner.Peer).closedFor(c.owner); code == CodeUnknownTool {
+		return CallSettled{CallID: c.id, Status: StatusLost, Code: c.held.code, Ran: c.held.ran}
+	}
+	return nil
+}
+
+// routeHeld routes a held call if it can go now; nil if it waits on.
+func (s *State) routeHeld(e Event, c *call, ids int64) Data {
+	for _, d := range s.route(e, c.received, ids) {
+		switch x := d.(type) {
+		case CallRouted:
+			return d
+		case CallRefused:
+			if x.Code != CodeOverloaded { // too many at once: the next change brings it up again
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// decideWaited ends a call whose peer did not become ready in time.
+func (s *State) decideWaited(d WaitPassed) []Data {
+	c := s.calls[d.CallKey()]
+	switch {
+	case c == nil || c.held == nil:
+		return nil
+	case c.held.rule == "":
+		return []Data{CallRefused{CallID: c.id, Code: c.held.code,
+			Reason: fmt.Sprintf("the peer was not ready within %d ms (wait_ms)", c.received.Wait)}}
+	}
+	return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: c.held.code, Ran: c.held.ran}}
+}
+
+// decideGivenUp ends the calls that wait to be sent again to a peer that will not
+// be back in time.
+func (s *State) decideGivenUp(peer string) []Data {
+	var out []Data
+	for _, c := range s.unended() {
+		if c.held != nil && c.held.rule != "" && c.owner.Peer == peer {
+			out = append(out, CallSettled{CallID: c.id, Status: StatusLost, Code: c.held.code, Ran: c.held.ran})
+		}
+	}
+	return out
+}
+
+// OutputSchema is what the result of a routed call is checked against: that of
+// the tool as its peer last listed it; nil where it names none. It aliases the
+// state.
+func (s *State) OutputSchema(key string) jsontext.Value {
+	c := s.calls[key]
+	if c == nil {
+		return nil
+	}
+	p := s.Peer(c.owner.Peer)
+	if p == nil || p.Catalog == nil {
+		return nil
+	}
+	return object(p.Catalog.definition(c.owner.Local))["outputSchema"]
+}
+
+// CarriesKey reports whether arguments hold a non-empty string under the name
+// that the tool is configured to honour as an idempotency key.
+func (s *State) CarriesKey(tool string, arguments jsontext.Value) bool {
+	b, ok := s.namespace.bindings[tool]
+	if !ok {
+		return false
+	}
+	p := s.Peer(b.owner.Peer)
+	if p == nil || p.Config.Idempotency[b.owner.Local] == "" {
+		return false
+	}
+	key, ok := text(object(arguments)[p.Config.Idempotency[b.owner.Local]])
+	return ok && key != ""
+}
