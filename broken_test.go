@@ -22,6 +22,9 @@ var brokenTrees = slices.Concat(brokenImports, brokenUses, brokenDomain, brokenS
 var brokenImports = []brokenTree{
 	{"rooms", "-- domain/a.go --\npackage domain\n\nimport _ \"waybill/store\"\n", []string{"domain/a.go:3"}},
 	{"rooms", "-- domain/a_test.go --\npackage domain\n\nimport _ \"waybill/events\"\n", []string{"domain/a_test.go:3"}},
+	{"rooms", "-- domain/a.go --\npackage domain\n\nimport _ \"waybill/domain/schema\"\n", []string{"domain/a.go:3"}},
+	{"rooms", "-- domain/schema/a_test.go --\npackage schema\n\nimport _ \"waybill/domain\"\n",
+		[]string{"domain/schema/a_test.go:3"}},
 	{"rooms", "-- harness/a.go --\npackage harness\n\nimport _ \"waybill/harness/bus\"\n", []string{"harness/a.go:3"}},
 	{"rooms", "-- harness/bus/a.go --\npackage bus\n\nimport _ \"waybill/harness\"\n", []string{"harness/bus/a.go:3"}},
 	{"rooms", "-- cmd/waybill-audit/sub/a.go --\npackage sub\n\nimport _ \"waybill/harness\"\n",
@@ -74,6 +77,9 @@ var brokenDomain = []brokenTree{
 	{"domain imports", "-- domain/a.go --\npackage domain\n\nimport _ \"io\"\n", []string{"domain/a.go:3"}},
 	{"domain imports", "-- domain/a.go --\npackage domain\n\nimport _ \"github.com/goccy/go-yaml\"\n",
 		[]string{"domain/a.go:3"}},
+	{"domain imports", "-- domain/a.go --\npackage domain\n\nimport _ \"github.com/santhosh-tekuri/jsonschema/v6\"\n",
+		[]string{"domain/a.go:3"}},
+	{"domain imports", "-- domain/schema/a.go --\npackage schema\n\nimport _ \"os\"\n", []string{"domain/schema/a.go:3"}},
 	{"domain order", `
 -- domain/a.go --
 package domain
@@ -229,6 +235,12 @@ import (
 )
 
 func TestA(t *testing.T) { for range map[int]int{} {} }
+-- domain/schema/doc.go --
+// Package schema judges.
+package schema
+
+import _ "encoding/json"
+import _ "github.com/santhosh-tekuri/jsonschema/v6"
 -- store/doc.go --
 // Package store keeps.
 package store
@@ -271,6 +283,7 @@ package peer
 import "net/http"
 import "os/exec"
 import "waybill/domain"
+import "waybill/domain/schema"
 -- cmd/waybill/doc.go --
 // Command waybill runs.
 package main
@@ -312,6 +325,11 @@ func TestEveryRuleHasReasonAndBrokenTree(t *testing.T) {
 		}
 		if !slices.ContainsFunc(brokenTrees, func(b brokenTree) bool { return b.rule == r.name }) {
 			t.Errorf("the rule %q has no broken tree", r.name)
+		}
+	}
+	for dir, p := range pureToo {
+		if p.reason == "" {
+			t.Errorf("what %s may import besides needs a reason", dir)
 		}
 	}
 	for dir, l := range large {

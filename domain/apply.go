@@ -30,7 +30,7 @@ func (s *State) Apply(e Event) {
 	case CatalogListed:
 		s.applyListed(e, d)
 	case CallReceived:
-		s.received = d
+		s.received, s.receivedSeq = d, e.Seq
 	case CallAnswered:
 		s.applyAnswered(d)
 	case DeadlinePassed:

@@ -15,11 +15,17 @@ func (s *State) applyCall(e Event) {
 	case CallHeld:
 		s.applyHeld(e, d)
 	case CallRefused:
-		if c := s.calls[d.CallKey()]; c != nil {
-			s.detach(c)
-		}
+		s.applyCallRefused(e, d)
 	case CallSettled:
 		s.applySettled(e.Time, d)
+	}
+}
+
+// applyCallRefused ends a call that is held. What is refused as it is submitted
+// never was a call: the one under its id, if there is one, is another.
+func (s *State) applyCallRefused(e Event, d CallRefused) {
+	if c := s.calls[d.CallKey()]; c != nil && e.Cause != s.receivedSeq {
+		s.detach(c)
 	}
 }
 
@@ -42,15 +48,20 @@ func (s *State) detach(c *call) {
 			p.calls--
 		}
 	}
+	if c.held != nil {
+		s.holding--
+	}
 	delete(s.calls, c.id.CallKey())
 }
 
 // submitted returns the record of a call that is decided on for the first time,
-// or is held.
+// or is held. One that had its id before and might have gone on is forgotten.
 func (s *State) submitted(id CallID, seq int64) *call {
 	if c := s.calls[id.CallKey()]; c != nil {
 		return c
 	}
+	s.paused.take(id.CallKey())
+	s.ended.take(id.CallKey())
 	c := &call{id: id, seq: seq}
 	if s.received.CallID == id {
 		c.received = s.received
@@ -103,12 +114,13 @@ func (s *State) applyResent(e Event, d CallResent) {
 func (s *State) applyHeld(e Event, d CallHeld) {
 	c := s.submitted(d.CallID, e.Seq)
 	s.detach(c)
+	s.holding++
 	c.held = &hold{rule: d.Rule, code: d.Code, ran: d.Ran}
 	s.calls[d.CallKey()] = c
 }
 
 func (s *State) applyAnswered(d CallAnswered) {
-	if c := s.calls[d.CallKey()]; c != nil && c.reqID == d.RequestID {
+	if c := s.waiting(d.At, d.RequestID); c != nil && c.id == d.CallID {
 		c.requestState = d.RequestState
 	}
 	if p := s.current(d.At); p != nil {
@@ -128,7 +140,7 @@ func (s *State) applySettled(now int64, d CallSettled) {
 	switch {
 	case c.attempts == 0:
 	case d.Status == StatusInputRequired && c.mostRounds > 0:
-		s.paused.put(c, c.until)
+		s.paused.put(c, c.until+endedWindow) // a day longer: who comes too late is told so
 	case d.Status == StatusLost, d.Status == StatusTimedOut:
 		s.ended.put(c, now+endedWindow)
 	}

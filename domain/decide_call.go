@@ -16,12 +16,40 @@ func (s *State) decideCall(e Event, d CallReceived) []Data {
 	if d.goesOn() {
 		return s.decideContinuation(e, d)
 	}
-	return s.route(e, d, 0)
+	return s.route(e, d, taken{})
 }
 
-// route finds where a call goes. skip is how many request ids were taken by
-// decisions that are not applied yet.
-func (s *State) route(e Event, d CallReceived, skip int64) []Data {
+// taken counts what decisions claim that are not applied yet.
+type taken struct {
+	ids   int64          // of requests
+	calls map[string]int // routed, by peer
+}
+
+func (t *taken) add(peer string) {
+	t.ids++
+	t.calls[peer]++
+}
+
+// crowded says why a peer takes no further call: as many are under way as the
+// configuration allows.
+func (p *Peer) crowded(t taken) (Code, string) {
+	n := p.calls + t.calls[p.Name]
+	if p.Config.Inflight == 0 || n < p.Config.Inflight {
+		return "", ""
+	}
+	return CodeOverloaded, fmt.Sprintf("%d calls are under way at peer %s (inflight); try again later", n, p.Name)
+}
+
+// crowded says why no further call is taken at all.
+func (s *State) crowded() (Code, string) {
+	if len(s.calls) < s.Config.Inflight {
+		return "", ""
+	}
+	return CodeOverloaded, fmt.Sprintf("%d calls are under way (limits.inflight); try again later", len(s.calls))
+}
+
+// route finds where a call goes.
+func (s *State) route(e Event, d CallReceived, claimed taken) []Data {
 	if s.namespace.generation == 0 {
 		return d.hold("", CodeNotReady, notReady)
 	}
@@ -33,12 +61,11 @@ func (s *State) route(e Event, d CallReceived, skip int64) []Data {
 	if code, reason := p.closedFor(b.owner); code != "" {
 		return d.hold(b.owner.Peer, code, reason)
 	}
-	if p.Config.Inflight > 0 && p.calls+int(skip) >= p.Config.Inflight {
-		return []Data{CallRefused{CallID: d.CallID, Code: CodeOverloaded,
-			Reason: fmt.Sprintf("%d calls are under way at peer %s (inflight); try again later", p.calls, p.Name)}}
+	if code, reason := p.crowded(claimed); code != "" {
+		return []Data{CallRefused{CallID: d.CallID, Code: code, Reason: reason}}
 	}
 	t := p.timing(d)
-	return []Data{CallRouted{CallID: d.CallID, At: p.at(), RequestID: s.nextRequest + 1 + skip, Tool: d.Tool, Local: b.owner.Local,
+	return []Data{CallRouted{CallID: d.CallID, At: p.at(), RequestID: s.nextRequest + 1 + claimed.ids, Tool: d.Tool, Local: b.owner.Local,
 		Era: p.Era, Version: p.Version, Capabilities: p.declared(d), Generation: s.namespace.generation,
 		Namespace: s.namespace.seq, Catalog: p.Catalog.Seq, Deadline: t.deadline, Idle: t.idle, Limit: t.limit, Progress: t.progress}}
 }
@@ -52,10 +79,13 @@ func (s *State) admitCall(d CallReceived) (Code, string) {
 		return CodeBadRequest, d.Problem
 	case s.Stopped:
 		return CodeShuttingDown, "the service is stopping"
-	case d.DuplicateOf != "" || s.CallTaken(d.CallKey()):
+	case !d.goesOn() && (d.DuplicateOf != "" || s.CallTaken(d.CallKey())):
 		return CodeDuplicateCall, "this host has used this call_id within 24 hours; choose another"
-	case len(s.calls) >= s.Config.Inflight:
-		return CodeOverloaded, fmt.Sprintf("%d calls are under way (limits.inflight); try again later", len(s.calls))
+	}
+	if code, reason := s.crowded(); code != "" {
+		return code, reason
+	}
+	switch {
 	case s.Rejected != nil:
 		return s.Rejected.Code, s.Rejected.Reason
 	case s.namespace.generation == 0:
@@ -154,11 +184,19 @@ func (s *State) decideFailed(mono int64, d ExchangeFailed) []Data {
 	case p.fetch != nil && p.fetch.id == d.RequestID && d.Code == CodeTransportLost:
 		return []Data{CatalogRefused{At: p.at(), Code: CodeListLost, Reason: "the transport was lost while tools/list was under way"}}
 	case p.fetch != nil && p.fetch.id == d.RequestID:
-		return []Data{CatalogRefused{At: p.at(), Code: d.Code, Reason: "tools/list could not be written (" + string(d.Code) + ")"}}
+		return []Data{CatalogRefused{At: p.at(), Code: d.Code, Reason: d.unreadable(MethodList)}}
 	case p.probing(d.RequestID) && d.Code != CodeTransportLost:
-		return refuse(p, d.Code, p.probe.method+" could not be written ("+string(d.Code)+"); the peer stays closed, see limits.frame and capabilities:", "")
+		return refuse(p, d.Code, d.unreadable(p.probe.method)+"; the peer stays closed, see limits.frame and capabilities:", "")
 	}
 	return nil // a lost transport is followed by peer.exited, which decides
+}
+
+// unreadable says what kept a request, or its answer, from getting through.
+func (d ExchangeFailed) unreadable(method string) string {
+	if d.Code == CodeFrameTooLarge {
+		return "the answer to " + method + " was longer than limits.frame"
+	}
+	return method + " could not be written (" + string(d.Code) + ")"
 }
 
 // probing reports whether the request is the probe that is waited for.

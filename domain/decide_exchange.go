@@ -15,8 +15,8 @@ const resendWait = 5_000
 // settled, or goes on with another exchange where a rule says so. An answer whose
 // exchange has ended changes nothing.
 func (s *State) decideAnswered(e Event, d CallAnswered) []Data {
-	c := s.calls[d.CallKey()]
-	if c == nil || c.reqID != d.RequestID || c.at != d.At {
+	c := s.waiting(d.At, d.RequestID)
+	if c == nil || c.id != d.CallID {
 		return []Data{AnswerDropped{At: d.At, RequestID: d.RequestID, Reason: "the call has ended"}}
 	}
 	if rule := c.rejected(s.Peer(c.at.Peer), d.Facts); rule != "" {
@@ -103,7 +103,7 @@ func (c *call) left(mono int64) int64 { return (c.deadlineAt - mono) / 1_000_000
 // were taken by decisions that are not applied yet.
 func (s *State) resend(mono int64, c *call, rule, by string, skip int64) (CallResent, bool) {
 	p := s.Peer(c.owner.Peer)
-	if code, _ := p.closedFor(c.owner); code != "" {
+	if code, _ := p.closedFor(c.owner); code != "" || c.needsModern(rule) && p.Era != EraModern {
 		return CallResent{}, false
 	}
 	t := p.timing(c.received)
@@ -117,6 +117,12 @@ func (s *State) resend(mono int64, c *call, rule, by string, skip int64) (CallRe
 	return CallResent{CallID: c.id, At: p.at(), RequestID: s.nextRequest + 1 + skip, After: c.reqID, Attempt: c.attempts + 1,
 		Rule: rule, By: by, Local: c.owner.Local, Era: p.Era, Version: p.Version, Capabilities: p.declared(c.received),
 		Deadline: t.deadline, Idle: t.idle, Limit: t.limit, Progress: t.progress}, true
+}
+
+// needsModern reports whether an exchange carries what only the modern era has: a
+// host's input, or a requestState.
+func (c *call) needsModern(rule string) bool {
+	return c.rounds > 0 && rule != RuleOperator || rule == RuleInput || rule == RuleContinue
 }
 
 // lost names the rule by which a call is sent again whose transport was lost; ""
@@ -169,7 +175,7 @@ func (s *State) decideLost(mono int64, c *call, d ExchangeFailed) []Data {
 func (d CallReceived) hold(peer string, code Code, reason string) []Data {
 	switch code {
 	case CodePeerUnavailable, CodeEraUnknown, CodeNotReady:
-		if d.Wait > 0 {
+		if d.Wait > 0 && !d.goesOn() {
 			return []Data{CallHeld{CallID: d.CallID, Peer: peer, Code: code, Ran: RanNo, Wait: d.Wait}}
 		}
 	}
@@ -180,47 +186,77 @@ func (d CallReceived) hold(peer string, code Code, reason string) []Data {
 // names and peers have changed.
 func (s *State) decideHeld(e Event) []Data {
 	var out []Data
-	ids := int64(0)
+	claimed := taken{calls: map[string]int{}}
 	for _, c := range s.unended() {
 		if c.held == nil {
 			continue
 		}
 		var d Data
 		if c.held.rule != "" {
-			d = s.release(e.Mono, c, ids)
+			d = s.release(e.Mono, c, claimed.ids)
 		} else {
-			d = s.routeHeld(e, c, ids)
+			d = s.routeHeld(e, c, claimed)
 		}
-		switch d.(type) {
+		switch x := d.(type) {
 		case nil:
 			continue
-		case CallRouted, CallResent:
-			ids++
+		case CallRouted:
+			claimed.add(x.Peer)
+		case CallResent:
+			claimed.add(x.Peer)
 		}
 		out = append(out, d)
 	}
 	return out
 }
 
-// release sends a held call again if its peer is ready; nil if it waits on.
+// release sends a held call again if its peer is ready; nil if it waits on. The
+// configuration in force has the last word on whether it may.
 func (s *State) release(mono int64, c *call, ids int64) Data {
-	if again, ok := s.resend(mono, c, c.held.rule, "", ids); ok {
+	p := s.Peer(c.owner.Peer)
+	rule := c.lost(p, c.held.written())
+	if again, ok := s.resend(mono, c, rule, "", ids); ok && rule != "" {
 		return again
 	}
-	if code, _ := s.Peer(c.owner.Peer).closedFor(c.owner); code == CodeUnknownTool {
+	if code, _ := p.closedFor(c.owner); code == CodeUnknownTool || rule == "" {
 		return CallSettled{CallID: c.id, Status: StatusLost, Code: c.held.code, Ran: c.held.ran}
 	}
 	return nil
 }
 
+// written says whether the request that was lost may have reached the peer.
+func (h *hold) written() string {
+	if h.ran == RanNo {
+		return "no"
+	}
+	return "maybe"
+}
+
+// decideRoom gives the place of a call that has ended to the first that waits for
+// one. One that was lost or timed out leaves none: its peer may be gone.
+func (s *State) decideRoom(e Event, d CallSettled) []Data {
+	if s.holding == 0 || d.Status == StatusLost || d.Status == StatusTimedOut {
+		return nil
+	}
+	for _, c := range s.unended() {
+		if c.held == nil || c.held.rule != "" {
+			continue
+		}
+		if r, ok := s.routeHeld(e, c, taken{}).(CallRouted); ok {
+			return []Data{r}
+		}
+	}
+	return nil
+}
+
 // routeHeld routes a held call if it can go now; nil if it waits on.
-func (s *State) routeHeld(e Event, c *call, ids int64) Data {
-	for _, d := range s.route(e, c.received, ids) {
+func (s *State) routeHeld(e Event, c *call, claimed taken) Data {
+	for _, d := range s.route(e, c.received, claimed) {
 		switch x := d.(type) {
 		case CallRouted:
 			return d
 		case CallRefused:
-			if x.Code != CodeOverloaded { // too many at once: the next change brings it up again
+			if x.Code != CodeOverloaded { // it waits for a place, see decideRoom
 				return d
 			}
 		}

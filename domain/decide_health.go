@@ -3,7 +3,8 @@ package domain
 import "fmt"
 
 // decideHealthDue asks a peer for a sign of life. The era is not in question: it
-// belongs to the incarnation.
+// belongs to the incarnation. The answer is due well before the next request is,
+// so that there is never more than one and the row of them does not break off.
 func (s *State) decideHealthDue(d HealthDue) []Data {
 	p := s.current(d.At)
 	if p == nil || p.Era == EraUnknown || p.closing || !p.live || p.health != 0 || p.Config.HealthEvery == 0 {
@@ -18,7 +19,7 @@ func (s *State) decideHealthDue(d HealthDue) []Data {
 		within = p.Config.ProbeTimeout
 	}
 	return []Data{HealthRequested{At: p.at(), RequestID: s.nextRequest + 1, Method: method, Era: p.Era, Version: p.Version,
-		Capabilities: p.capabilities, Deadline: min(within, p.Config.HealthEvery), Every: p.Config.HealthEvery}}
+		Capabilities: p.capabilities, Deadline: min(within, max(1, p.Config.HealthEvery/2)), Every: p.Config.HealthEvery}}
 }
 
 // decideHung gives up an incarnation that let as many calls in a row pass as
@@ -28,7 +29,7 @@ func (p *Peer) decideHung() []Data {
 		return nil
 	}
 	return []Data{PeerAbandoned{At: p.at(), Code: CodePeerHung,
-		Reason: fmt.Sprintf("the peer wrote nothing while %d calls in a row reached their deadline (hung_after); it is killed and started again", p.silent)}}
+		Reason: fmt.Sprintf("the peer wrote nothing while its calls reached their deadlines (%d in a row, hung_after); it is killed and started again", p.silent)}}
 }
 
 // decideUnhealthy gives up an incarnation that did not answer when it was asked

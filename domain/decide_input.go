@@ -12,12 +12,19 @@ func sameBytes(a, b *Payload) bool {
 // goesOn reports whether a submission goes on with a call that asked for input.
 func (d CallReceived) goesOn() bool { return d.Input != nil || d.RequestState != nil }
 
-// Continues reports whether a submission matches the call it goes on with, so
-// that it becomes part of that call's story. Any other is one of its own, and is
-// refused.
+// Continues reports whether a submission goes on with its call, so that it
+// becomes part of that call's story. Any other is one of its own, and is refused:
+// the call goes on waiting.
 func (s *State) Continues(now int64, d CallReceived) bool {
-	_, code, _ := s.continuation(now, d)
-	return code == ""
+	if code, _ := s.admitCall(d); code != "" {
+		return false
+	}
+	for _, next := range s.decideContinuation(Event{Time: now}, d) {
+		if _, ok := next.(CallResent); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // continuation finds the call that a submission goes on with, and what is wrong
@@ -54,6 +61,9 @@ func (s *State) decideContinuation(e Event, d CallReceived) []Data {
 	c, code, reason := s.continuation(e.Time, d)
 	if code == "" && d.DuplicateOf != "" {
 		code, reason = CodeInputMismatch, "the submission came under an id of its own"
+	}
+	if code == "" {
+		code, reason = s.Peer(c.owner.Peer).crowded(taken{})
 	}
 	if code == "" {
 		if again, ok := s.resend(e.Mono, c, RuleInput, d.Host, 0); ok {

@@ -55,6 +55,12 @@ func (s *State) decideResend(d OperatorCommanded) ([]Data, Code, string) {
 	if code, reason := s.Peer(c.owner.Peer).closedFor(c.owner); code != "" {
 		return nil, code, reason
 	}
+	if code, reason := s.crowded(); code != "" {
+		return nil, code, reason
+	}
+	if code, reason := s.Peer(c.owner.Peer).crowded(taken{}); code != "" {
+		return nil, code, reason
+	}
 	again, ok := s.resend(0, c, RuleOperator, d.By, 0)
 	if !ok {
 		return nil, CodePeerUnavailable, "the peer cannot take the call now"

@@ -42,6 +42,9 @@ func (s *State) decideAgain(mono int64, peer string, code Code) []Data {
 // under way have ended with the process. After mostAttempts in a row the peer is
 // quarantined and tried only now and then.
 func (p *Peer) decideRecovery(mono int64) []Data {
+	if p.Config.Refusal != "" { // by a configuration that was loaded meanwhile
+		return nil
+	}
 	attempt := p.attempt + 1
 	if p.selectedAt != 0 && mono-p.selectedAt >= steadyAfter {
 		attempt = 1

@@ -20,22 +20,29 @@ func FuzzDecide(f *testing.F) {
 		if len(data) > 400 {
 			return
 		}
-		first, second := drive(t, data), drive(t, data)
-		if len(first.w.log) != len(second.w.log) {
-			t.Fatalf("%d events, then %d", len(first.w.log), len(second.w.log))
-		}
-		folded := NewState()
-		for i, e := range first.w.log {
-			other := second.w.log[i]
-			if facts(t, e.Data) != facts(t, other.Data) || e.Seq != other.Seq || e.Cause != other.Cause || !bytes.Equal(e.Evidence, other.Evidence) {
-				t.Fatalf("event %d is %s, then %s", e.Seq, facts(t, e.Data), facts(t, other.Data))
-			}
-			folded.Apply(e)
-		}
-		if !reflect.DeepEqual(folded, first.w.s) {
-			t.Fatalf("the state folded from the events is another one: %+v, %+v", folded, first.w.s)
-		}
+		sameTwice(t, data)
 	})
+}
+
+// sameTwice: a run gives the same events each time, byte for byte, and the state
+// folded from them alone is the one that decided.
+func sameTwice(t *testing.T, data []byte) {
+	t.Helper()
+	first, second := drive(t, data), drive(t, data)
+	if len(first.w.log) != len(second.w.log) {
+		t.Fatalf("%d events, then %d", len(first.w.log), len(second.w.log))
+	}
+	folded := NewState()
+	for i, e := range first.w.log {
+		other := second.w.log[i]
+		if facts(t, e.Data) != facts(t, other.Data) || e.Seq != other.Seq || e.Cause != other.Cause || !bytes.Equal(e.Evidence, other.Evidence) {
+			t.Fatalf("event %d is %s, then %s", e.Seq, facts(t, e.Data), facts(t, other.Data))
+		}
+		folded.Apply(e)
+	}
+	if !reflect.DeepEqual(folded, first.w.s) {
+		t.Fatalf("the state folded from the events is another one: %+v, %+v", folded, first.w.s)
+	}
 }
 
 // decideSeeds are runs that get somewhere: each pair is an operation of drive
@@ -50,6 +57,8 @@ func decideSeeds() [][]byte {
 		{opStart, 2, opSpawned, 2, opDeadline, 255, opProbed, 2 + 3*20, opListed, 2, opCall, 3},
 		{opStart, 0, opSpawned, 1, opExited, 1, opStray, 1 + 3*8, opSpawned, 1, opProbed, 1},
 		{opStart, 0, opSpawnFailed, 0, opSpawned, 0, opLoad, 1, opStop, 0, opSpawned, 1, opProbed, 1, opStart, 3},
+		slices.Concat([]byte{opStart, 8}, up(0), up(1), up(2), []byte{opCall, 0x80, opCrash, 0}, up(0), []byte{opCall, 0x81, opHealthDue, 0, opTick, 255,
+			opDeadline, 254, opDeadline, 255, opCrash, 0, opCall, 0x82, opWaited, 0, opCommand, 0}, up(0), []byte{opCommand, 5, opContinue, 0, opCancelled, 0}),
 	}
 }
 
@@ -69,6 +78,14 @@ const (
 	opFailed
 	opDeadline
 	opClock
+	opCancelled
+	opContinue
+	opWaited
+	opHealthDue
+	opHealthAnswered
+	opCommand
+	opCrash
+	opTick
 	opCount
 )
 
@@ -82,6 +99,11 @@ func driveConfig(arg byte) Config {
 	c.Peers[1].AllowLegacy = true
 	c.Peers[2].AllowLegacy = arg&0x40 == 0
 	c.Peers[2].Capabilities = []byte(`{"sampling":{}}`)
+	if arg&0x08 != 0 {
+		for i := range c.Peers {
+			underFire(&c.Peers[i])
+		}
+	}
 	if arg&0x20 != 0 {
 		c.Peers[0].Refusal, c.Peers[0].RefusalReason = CodeNotPinned, "no pin"
 	}
@@ -92,6 +114,23 @@ func driveConfig(arg byte) Config {
 		c.Peers = c.Peers[1:]
 	}
 	return c
+}
+
+// underFire configures every rule about exchanges, each ground to send again by
+// itself at another peer.
+func underFire(p *PeerConfig) {
+	p.Capabilities = []byte(`{"elicitation":{}}`)
+	p.CallLimit, p.IdleTimeout, p.Inflight, p.Resends = 120_000, 20_000, 2, 2
+	p.InputRounds, p.InputWindow, p.RefuseOutput = 2, 600_000, true
+	p.HungAfter, p.HealthEvery, p.HealthWithin, p.Attempts, p.Quarantine = 2, 30_000, 5_000, 2, 120_000
+	switch p.Name {
+	case "a":
+		p.Repeatable = []string{"x"}
+	case "b":
+		p.Idempotency = map[string]string{"x": "key", "y": "key"}
+	case "c":
+		p.TrustHints = true
+	}
 }
 
 // A driver feeds the world and has every event looked at.
@@ -108,7 +147,24 @@ func drive(t testing.TB, data []byte) *driver {
 		d.step(data[i]%opCount, data[i+1])
 		d.ref.watch(d.w, d.w.log[before:])
 	}
+	d.finish()
 	return d
+}
+
+// finish starts the service anew: whatever was under way has ended, and is
+// counted nowhere any more.
+func (d *driver) finish() {
+	before := len(d.w.log)
+	d.w.see(ServiceStarted{Version: "the end", Rules: RulesVersion})
+	d.ref.watch(d.w, d.w.log[before:])
+	if n := d.w.s.InFlight() + len(d.w.s.byRequest); n != 0 {
+		d.t.Fatalf("after the end %d calls and requests are under way", n)
+	}
+	for name, p := range d.w.s.peers { // order-free: each is looked at alone
+		if p.calls != 0 {
+			d.t.Fatalf("after the end %d calls are counted at %s", p.calls, name)
+		}
+	}
 }
 
 func (d *driver) step(op, arg byte) {
@@ -126,6 +182,12 @@ func (d *driver) step(op, arg byte) {
 	case opClock:
 		d.w.now += int64(arg) * 60_000_000_000
 		return
+	case opTick:
+		d.w.now += int64(arg) * 100_000_000
+		return
+	case opContinue, opWaited, opCancelled, opCommand:
+		d.stepStory(op, arg, peer)
+		return
 	}
 	if d.w.s.Peer(peer) == nil {
 		return
@@ -142,6 +204,12 @@ func (d *driver) step(op, arg byte) {
 		d.probe(op, at, arg)
 	case opListed:
 		d.list(at, arg)
+	case opHealthDue:
+		d.w.see(HealthDue{At: at})
+	case opHealthAnswered:
+		d.w.see(HealthAnswered{At: at, RequestID: d.w.s.Peer(peer).health})
+	case opCrash:
+		d.crash(at, arg)
 	default:
 		d.stepCall(op, arg)
 	}
@@ -217,35 +285,8 @@ func (d *driver) list(at At, arg byte) {
 	tools := [][]string{{"x", "y"}, {"x"}, {"a/x", "y"}, {"x__y", "b__x", "x"}, {}, {"c", "x", "x", "bad name"}}[int(arg/3)%6]
 	more := []string{hints, "", hints, next(`"1"`), hints, `,"resultType":"odd"`}[int(arg/18)%6]
 	frame := strings.ReplaceAll(listPage(more, tools...), "$ID", fmt.Sprint(id))
+	frame = strings.ReplaceAll(frame, `"name":"y"`, `"annotations":{"readOnlyHint":true},"name":"y"`)
 	d.w.see(CatalogListed{At: at, RequestID: id, Frame: RefTo([]byte(frame))}, frame)
-}
-
-// stepCall feeds what concerns calls, or any request that was ever sent.
-func (d *driver) stepCall(op, arg byte) {
-	if op == opCall {
-		id := CallID{"local", fmt.Sprint("c", arg%8)}
-		c := CallReceived{CallID: id, Tool: []string{"x", "y", "a/x", "b/x", "b__x", "none"}[int(arg/8)%6], Generation: int64(arg / 64)}
-		if d.w.s.CallTaken(id.CallKey()) { // as the harness does
-			c.DuplicateOf, c.ID = id.ID, fmt.Sprint(GeneratedPrefix, len(d.w.log))
-		}
-		d.w.see(c)
-		return
-	}
-	if len(d.w.sends) == 0 {
-		return
-	}
-	x := d.w.sends[max(0, len(d.w.sends)-1-int(255-arg)%16)]
-	switch op {
-	case opAnswered:
-		host, id, _ := strings.Cut(x.Call, "/")
-		all := []Facts{{Kind: FactResult, ResultType: "complete"}, {Kind: FactError, ErrorCode: -32022}, {Kind: FactBroken}, {Kind: FactResult}}
-		d.w.see(CallAnswered{CallID: CallID{host, id}, At: x.At, RequestID: x.RequestID, Facts: all[int(arg)%4]})
-	case opFailed:
-		d.w.see(ExchangeFailed{At: x.At, RequestID: x.RequestID, Written: []string{"no", "maybe"}[arg%2],
-			Code: []Code{CodeTransportLost, CodeRequestTooLarge}[int(arg/2)%2]})
-	case opDeadline:
-		d.w.see(DeadlinePassed{At: x.At, RequestID: x.RequestID})
-	}
 }
 
 // TestDecideSeeds runs the seeds as far as they must come.

@@ -128,6 +128,7 @@ func FuzzParseCall(f *testing.F) {
 	f.Add([]byte(`{"tool":"t","arguments":{"n":9007199254740993},"call_id":"c","generation":1,"timeout_ms":5}`))
 	f.Add([]byte(`{"tool":"t","tool":"u"}`))
 	f.Add([]byte(`{"tool":"","arguments":null}`))
+	f.Add([]byte(`{"tool":"t","call_id":"c","limit_ms":9,"wait_ms":1,"progress":true,"capabilities":{"roots":{}},"inputResponses":{"a":{}},"requestState":"s"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, problem := ParseCall(b)
 		if problem == "" && (r.Tool == "" || len(r.Tool) > 256 || r.Timeout < 0 || r.Timeout > MaxTimeout || r.Generation < 0) {
@@ -135,6 +136,15 @@ func FuzzParseCall(f *testing.F) {
 		}
 		if !isObject(r.Arguments) || string(r.Arguments) != "{}" && !bytes.Contains(b, r.Arguments) {
 			t.Errorf("arguments %q of %q", r.Arguments, b)
+		}
+		if problem == "" && (r.Wait < 0 || r.Wait > MaxTimeout || r.Limit > MaxTimeout || r.Limit != 0 && r.Limit < r.Timeout ||
+			r.Continues() && r.CallID == "" || len(r.Capabilities) > maxCapabilities) {
+			t.Errorf("%q was read as %+v", b, r)
+		}
+		for _, v := range [][]byte{r.Capabilities, r.InputResponses, r.RequestState} {
+			if !bytes.Contains(b, v) {
+				t.Errorf("%q is no part of %q", v, b)
+			}
 		}
 		if strings.ContainsAny(problem, "\n\r\x00") || len(problem) > 200 {
 			t.Errorf("problem %q does not fit a sentence", problem)

@@ -9,8 +9,7 @@ type referee struct {
 	t       testing.TB
 	chains  map[string]*chain // the present launch of each peer
 	request int64             // the last id that was used
-	open    map[string]bool   // calls received and not ended; true once routed
-	ended   map[string]bool
+	book    *book             // the story of each call
 	allow   map[string]bool
 	stopped bool
 }
@@ -24,10 +23,12 @@ type chain struct {
 	inits       int
 	running     map[int64]bool
 	closed      map[int64]bool
+	gone        map[int64]bool // ended: a stray word that it runs means nothing
+	health      int64          // the request for a sign of life that waits
 }
 
 func newReferee(t testing.TB) *referee {
-	return &referee{t: t, chains: map[string]*chain{}, open: map[string]bool{}, ended: map[string]bool{}, allow: map[string]bool{}}
+	return &referee{t: t, chains: map[string]*chain{}, book: newBook(t), allow: map[string]bool{}}
 }
 
 // heard notes what a peer said, before it is fed.
@@ -44,8 +45,10 @@ func (r *referee) watch(w *world, events []Event) {
 	for _, e := range events {
 		if e.IsDecision() {
 			r.decision(w, e)
+			r.book.decision(e)
 		} else {
 			r.observation(e)
+			r.book.observation(e)
 		}
 		for _, effect := range Effects(e) {
 			if x, ok := effect.(Send); ok {
@@ -69,28 +72,32 @@ func (r *referee) observation(e Event) {
 		if err != nil {
 			r.t.Fatalf("event %d: %v", e.Seq, err)
 		}
+		kept := map[string]*chain{} // what is not configured any more is nobody's business
 		for _, p := range c.Peers {
 			r.allow[p.Name] = p.AllowLegacy
+			if r.chains[p.Name] != nil {
+				kept[p.Name] = r.chains[p.Name]
+			}
 		}
+		r.chains = kept
 	case PeerSpawned:
-		if c := r.chains[d.Peer]; c != nil && d.Incarnation == c.last {
+		if c := r.chains[d.Peer]; c != nil && d.Incarnation == c.last && !c.gone[d.Incarnation] {
 			c.running[d.Incarnation] = true
 		}
 	case SpawnFailed:
 		if c := r.chains[d.Peer]; c != nil && !c.running[d.Incarnation] {
+			c.gone[d.Incarnation] = true
 			c.closed[d.Incarnation] = true // a stray word about one that runs means nothing
 		}
 	case PeerExited:
 		if c := r.chains[d.Peer]; c != nil {
 			delete(c.running, d.Incarnation)
-			c.closed[d.Incarnation] = true
+			c.closed[d.Incarnation], c.gone[d.Incarnation] = true, true
 		}
-	case CallReceived:
-		if _, taken := r.open[d.CallKey()]; taken {
-			r.t.Fatalf("the driver used %s twice", d.CallKey())
+	case HealthAnswered:
+		if c := r.chains[d.Peer]; c != nil && c.health == d.RequestID {
+			c.health = 0
 		}
-		r.open[d.CallKey()] = false
-		delete(r.ended, d.CallKey())
 	}
 }
 
@@ -116,24 +123,13 @@ func (r *referee) decision(w *world, e Event) {
 		if _, digest, _ := w.s.Tools(); digest == "" {
 			r.t.Fatalf("event %d: a namespace without a digest", e.Seq)
 		}
-	case CallRouted:
-		if routed, ok := r.open[d.CallKey()]; !ok || routed {
-			r.t.Fatalf("event %d: %s is routed a second time, or was never received", e.Seq, d.CallKey())
+	case PeerAbandoned:
+		c := r.chains[d.Peer]
+		if c == nil || !c.decided || c.closed[d.Incarnation] || d.Incarnation != c.last || r.stopped {
+			r.t.Fatalf("event %d: %s is given up: %+v", e.Seq, d.Peer, c)
 		}
-		r.open[d.CallKey()] = true
-	case CallRefused:
-		r.end(e, d.CallKey(), false)
-	case CallSettled:
-		r.end(e, d.CallKey(), true)
+		c.closed[d.Incarnation] = true // nothing is sent to it from here on
 	}
-}
-
-func (r *referee) end(e Event, key string, routed bool) {
-	if was, ok := r.open[key]; !ok || was != routed || r.ended[key] {
-		r.t.Fatalf("event %d: %s ends as %s; open %t, routed %t, ended %t", e.Seq, key, e.Data.Kind(), ok, was, r.ended[key])
-	}
-	delete(r.open, key)
-	r.ended[key] = true
 }
 
 func (r *referee) launched(d PeerLaunched) {
@@ -151,13 +147,20 @@ func (r *referee) launched(d PeerLaunched) {
 	if c != nil && d.Incarnation <= c.last {
 		r.t.Fatalf("incarnation %d of %s is used again", d.Incarnation, d.Peer)
 	}
-	r.chains[d.Peer] = &chain{first: d.Incarnation, last: d.Incarnation, running: map[int64]bool{}, closed: map[int64]bool{}}
+	r.chains[d.Peer] = &chain{first: d.Incarnation, last: d.Incarnation, running: map[int64]bool{}, closed: map[int64]bool{},
+		gone: map[int64]bool{}}
 }
 
-// restarted: only what has ended, or was never there, is started again.
+// restarted: only what has ended, or was never there, is started again; by
+// itself after a pause, on an operator's word at once, and before that pause is
+// over too.
 func (r *referee) restarted(e Event, d PeerRestarted) {
 	c := r.chains[d.Peer]
-	if c == nil || !c.closed[c.last] || len(c.running) > 0 || r.stopped || d.Delay <= 0 {
+	if d.By != "" {
+		if c != nil && len(c.running) > 0 || r.stopped || d.Delay != 0 {
+			r.t.Fatalf("event %d: %s is revived: %+v", e.Seq, d.Peer, c)
+		}
+	} else if c == nil || !c.closed[c.last] || len(c.running) > 0 || r.stopped || d.Delay <= 0 {
 		r.t.Fatalf("event %d: %s is started again: %+v", e.Seq, d.Peer, c)
 	}
 	r.launched(PeerLaunched{At: d.At, First: MethodDiscover})
@@ -179,10 +182,8 @@ func (r *referee) send(x Send) {
 		if !r.allow[x.Peer] || c.inits > 1 || c.modern {
 			r.t.Fatalf("initialize is sent to %s: allowed %t, %d times, modern %t", x.Peer, r.allow[x.Peer], c.inits, c.modern)
 		}
-	case MethodDiscover:
-		if c.inits > 0 || c.decided {
-			r.t.Fatalf("%s is probed again after %d initialize", x.Peer, c.inits)
-		}
+	case MethodDiscover, MethodPing:
+		r.asked(c, x)
 	default:
 		if !c.decided || x.Era == EraUnknown || x.Version == "" {
 			r.t.Fatalf("%s is sent to %s, whose era is not known", x.Method, x.Peer)
@@ -200,13 +201,18 @@ func (r *referee) state(s *State) {
 		}
 		names[e.Canonical] = true
 	}
-	routed := 0
-	for _, is := range r.open {
-		if is {
-			routed++
-		}
+	r.book.state(s)
+}
+
+// asked holds for server/discover, as a probe or for a sign of life, and ping.
+func (r *referee) asked(c *chain, x Send) {
+	switch {
+	case x.Era == EraUnknown && (c.inits > 0 || c.decided || x.Method == MethodPing):
+		r.t.Fatalf("%s is probed again after %d initialize", x.Peer, c.inits)
+	case x.Era == EraUnknown:
+		return
+	case !c.decided || c.health != 0 || (x.Era == EraLegacy) != (x.Method == MethodPing):
+		r.t.Fatalf("%s asks %s of the %s era for a sign of life: %+v", x.Method, x.Peer, x.Era, c)
 	}
-	if len(s.calls) != routed || len(s.byRequest) != routed || routed > 3 {
-		r.t.Fatalf("%d calls and %d requests are kept, %d are under way", len(s.calls), len(s.byRequest), routed)
-	}
+	c.health = x.RequestID
 }

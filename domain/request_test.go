@@ -33,6 +33,29 @@ func TestParseCallReadsEveryMember(t *testing.T) {
 	}
 }
 
+// TestParseCallReadsWhatGoesWithACall: times, what the host can do, and the input
+// that a call asked for, as it was written.
+func TestParseCallReadsWhatGoesWithACall(t *testing.T) {
+	r, problem := ParseCall([]byte(`{"tool":"t","call_id":"c","timeout_ms":5,"limit_ms":5,"wait_ms":3600000,"progress":true,
+		"capabilities":{ "elicitation":{} },"inputResponses":{ "a":{"n":1.0} },"requestState":"\u0041"}`))
+	if problem != "" || r.Timeout != 5 || r.Limit != 5 || r.Wait != MaxTimeout || !r.Progress || string(r.Capabilities) != `{ "elicitation":{} }` ||
+		string(r.InputResponses) != `{ "a":{"n":1.0} }` || string(r.RequestState) != `"\u0041"` || !r.Continues() {
+		t.Errorf("read %+v (%s)", r, problem)
+	}
+	for request, want := range map[string]bool{
+		`{"tool":"t"}`: false,
+		`{"tool":"t","capabilities":{},"progress":false}`:     false,
+		`{"tool":"t","call_id":"c","inputResponses":{}}`:      true,
+		`{"tool":"t","call_id":"c","requestState":""}`:        true,
+		`{"tool":"t","limit_ms":5}`:                           false,
+		`{"tool":"t","limit_ms":5,"wait_ms":1,"call_id":"c"}`: false,
+	} {
+		if r, problem := ParseCall([]byte(request)); problem != "" || r.Continues() != want || r.Progress {
+			t.Errorf("%s: %+v (%s)", request, r, problem)
+		}
+	}
+}
+
 func TestParseCallRefuses(t *testing.T) {
 	for _, c := range []struct{ name, request, want string }{
 		{"nothing", ``, "single JSON object"},
@@ -64,6 +87,26 @@ func TestParseCallRefuses(t *testing.T) {
 		{"a negative timeout", `{"tool":"t","timeout_ms":-1}`, "timeout_ms must be"},
 		{"a timeout beyond an hour", `{"tool":"t","timeout_ms":3600001}`, "timeout_ms must be"},
 		{"a timeout null", `{"tool":"t","timeout_ms":null}`, "timeout_ms must be"},
+		{"limit 0", `{"tool":"t","limit_ms":0}`, "limit_ms must be"},
+		{"a limit beyond an hour", `{"tool":"t","limit_ms":3600001}`, "limit_ms must be"},
+		{"a limit below the timeout", `{"tool":"t","limit_ms":4,"timeout_ms":5}`, "not be less than timeout_ms"},
+		{"wait 0", `{"tool":"t","wait_ms":0}`, "wait_ms must be"},
+		{"a wait with a fraction", `{"tool":"t","wait_ms":1.5}`, "wait_ms must be"},
+		{"a wait beyond an hour", `{"tool":"t","wait_ms":3600001}`, "wait_ms must be"},
+		{"progress null", `{"tool":"t","progress":null}`, "progress must be"},
+		{"progress as a word", `{"tool":"t","progress":"true"}`, "progress must be"},
+		{"capabilities null", `{"tool":"t","capabilities":null}`, "capabilities must be"},
+		{"capabilities that are a list", `{"tool":"t","capabilities":["roots"]}`, "capabilities must be"},
+		{"capabilities too deep", `{"tool":"t","capabilities":{"a":{"b":{"c":{"d":{}}}}}}`, "capabilities must be"},
+		{"capabilities too long", `{"tool":"t","capabilities":{"a":"` + strings.Repeat("x", maxCapabilities) + `"}}`, "capabilities must be"},
+		{"inputResponses null", `{"tool":"t","call_id":"c","inputResponses":null}`, "inputResponses must be"},
+		{"inputResponses that are a list", `{"tool":"t","call_id":"c","inputResponses":[]}`, "inputResponses must be"},
+		{"inputResponses too deep", `{"tool":"t","call_id":"c","inputResponses":{"a":` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth) + `}}`, "inputResponses must be"},
+		{"requestState null", `{"tool":"t","call_id":"c","requestState":null}`, "requestState must be"},
+		{"requestState that is an object", `{"tool":"t","call_id":"c","requestState":{}}`, "requestState must be"},
+		{"input for no call", `{"tool":"t","inputResponses":{}}`, "name its call_id"},
+		{"a state for no call", `{"tool":"t","requestState":"s"}`, "name its call_id"},
+		{"input_responses", `{"tool":"t","call_id":"c","input_responses":{}}`, "unknown member"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, problem := ParseCall([]byte(c.request))

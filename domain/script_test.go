@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "rewrite what follows from each observat
 //
 // The observations:
 //
-//	start POLICY PEER...        service.started and config.loaded; PEER+legacy sets allow_legacy
+//	start POLICY PEER...        service.started and config.loaded; PEER+legacy sets allow_legacy, PEER+fire the
+//	                            rules of underFire for the peer "a"
 //	clock DURATION              no observation: time passes
 //	spawned PEER                its process runs
 //	unspawned PEER CODE         its process could not be started
@@ -33,6 +34,15 @@ var update = flag.Bool("update", false, "rewrite what follows from each observat
 //	tools PEER NAME...          the same: one page with these tools
 //	silence PEER                the deadline of the request sent to it last
 //	call ID TOOL [GENERATION]   a call of the host "local"
+//	patient ID TOOL MS          a call that waits for its peer, of a host that can answer forms
+//	input ID TOOL STATE         the host's input to a call, with the requestState it was asked with
+//	waited ID                   the time is over for which the call could be held
+//	cancel ID                   the host gives the call up
+//	mute ID                     the deadline of the call, with no sign of life since it was written
+//	due PEER                    it is time for a sign of life
+//	alive PEER                  the answer to that
+//	revive PEER                 an operator's command
+//	resend ID                   an operator's command, with the arguments of the call
 //	answers ID MEMBERS          the answer to the call: the members of a response
 //	deadline ID                 the deadline of the call
 //	lost ID WRITTEN             the transport of the call is gone; WRITTEN is no or maybe
@@ -123,13 +133,23 @@ func effectWords(effect Effect) string {
 		if x.Call != "" {
 			s += fmt.Sprintf(", tool %s for %s", x.Tool, x.Call)
 		}
+		if x.Limit > 0 {
+			s += fmt.Sprintf(", %d ms after progress, %d ms in all", x.Idle, x.Limit)
+		}
 		return s
 	case SelectEra:
 		return fmt.Sprintf("speak %s %s with %s", x.Era, x.Version, where(x.At))
 	case Withdraw:
 		return fmt.Sprintf("withdraw %d from %s", x.RequestID, where(x.At))
 	case Stop:
+		if x.Kill {
+			return "kill " + where(x.At)
+		}
 		return "stop " + where(x.At)
+	case Wake:
+		return fmt.Sprintf("wake %s after %d ms", x.Call, x.After)
+	case Remind:
+		return fmt.Sprintf("remind of %s after %d ms", where(x.At), x.After)
 	case Answer:
 		return "answer " + x.Call
 	case Halt:
@@ -149,7 +169,7 @@ func (w *world) obey(command string) []Event {
 	case "clock":
 		w.now += w.duration(first)
 		return nil
-	case "call", "answers", "deadline", "lost":
+	case "call", "answers", "deadline", "lost", "patient", "input", "waited", "cancel", "mute", "resend":
 		return w.obeyCall(verb, first, tail)
 	case "stop":
 		return w.see(ServiceStopped{Reason: "signal"})
@@ -167,6 +187,12 @@ func (w *world) obey(command string) []Event {
 		return w.listed(first, toolList(strings.Fields(tail)...))
 	case "silence":
 		return w.silent(first)
+	case "due":
+		return w.see(HealthDue{At: w.at(first)})
+	case "alive":
+		return w.see(HealthAnswered{At: w.at(first), RequestID: w.last(first).RequestID})
+	case "revive":
+		return w.revives(first)
 	}
 	w.t.Fatalf("no observation %q", verb)
 	return nil
@@ -182,24 +208,45 @@ func (w *world) obeyCall(verb, id, tail string) []Event {
 		}
 		return w.see(d)
 	}
-	var r CallRouted
-	for _, d := range all[CallRouted](w.log) {
-		if d.ID == id {
-			r = d
-		}
+	tool, more, _ := strings.Cut(tail, " ")
+	switch verb {
+	case "patient":
+		return w.submit(id, tool, can(`{"elicitation":{"form":{}}}`), waits(int64(w.number(more))))
+	case "input":
+		return w.goesOn(id, tool, more)
+	case "waited":
+		return w.waited(id)
+	case "cancel":
+		return w.see(CallCancelled{CallID: CallID{"local", id}, By: "host"})
+	case "resend":
+		return w.resends(id)
 	}
+	return w.obeyExchange(verb, id, tail)
+}
+
+// obeyExchange feeds what became of the last exchange of a call.
+func (w *world) obeyExchange(verb, id, tail string) []Event {
+	w.t.Helper()
+	x := w.exchange(id)
 	switch verb {
 	case "answers":
-		m, err := ParseMessage([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, r.RequestID, tail)))
+		m, err := ParseMessage([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, x.RequestID, tail)))
 		if err != nil {
 			w.t.Fatalf("answer %s: %v", tail, err)
 		}
-		f := ReadAnswer(m).Facts
-		return w.see(CallAnswered{CallID: r.CallID, At: r.At, RequestID: r.RequestID, Facts: f})
+		a := ReadAnswer(m)
+		d := CallAnswered{CallID: CallID{"local", id}, At: x.At, RequestID: x.RequestID, Facts: a.Facts}
+		if a.RequestState != nil {
+			state := StateText(a.RequestState)
+			d.RequestState = &Payload{Size: int64(len(state)), HMAC: string(state)}
+		}
+		return w.see(d)
 	case "deadline":
-		return w.see(DeadlinePassed{At: r.At, RequestID: r.RequestID})
+		return w.see(DeadlinePassed{At: x.At, RequestID: x.RequestID})
+	case "mute":
+		return w.passes(id, true)
 	}
-	return w.see(ExchangeFailed{At: r.At, RequestID: r.RequestID, Written: tail, Code: CodeTransportLost})
+	return w.see(ExchangeFailed{At: x.At, RequestID: x.RequestID, Written: tail, Code: CodeTransportLost})
 }
 
 func (w *world) number(s string) int {
@@ -223,8 +270,12 @@ func scriptConfig(policy string, peers []string) Config {
 	c := testConfig(policy)
 	for _, p := range peers {
 		name, legacy := strings.CutSuffix(p, "+legacy")
+		name, fire := strings.CutSuffix(name, "+fire")
 		pc := testPeer(name)
 		pc.AllowLegacy, pc.Capabilities = legacy, []byte(`{"elicitation":{"form":{}}}`)
+		if fire {
+			underFire(&pc)
+		}
 		c.Peers = append(c.Peers, pc)
 	}
 	return c

@@ -21,8 +21,10 @@ type State struct {
 	nextRequest int64
 	byRequest   map[int64]*call  // the calls, by the id of their request
 	calls       map[string]*call // routed, not ended
+	holding     int              // of them are held
 	ids         recentIDs
 	received    CallReceived // the last one, until it is decided on
+	receivedSeq int64        // of it
 	paused      shelf        // calls that wait for their host's input
 	ended       shelf        // calls that an operator may send again
 	namespace   namespace

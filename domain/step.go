@@ -81,6 +81,8 @@ func (s *State) decideFurther(e Event) []Data {
 		return out
 	case NamespaceMerged:
 		return s.decideHeld(e)
+	case CallSettled:
+		return s.decideRoom(e, d)
 	case EraDetermined:
 		return s.decideListing(d)
 	}

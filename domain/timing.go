@@ -24,6 +24,9 @@ func (p *Peer) timing(d CallReceived) timing {
 	if d.Limit != 0 {
 		t.deadline = min(t.deadline, d.Limit)
 	}
+	if most := p.Config.CallLimit; most != 0 { // the operator's, whatever the host asks for
+		t.deadline, t.limit = min(t.deadline, most), min(t.limit, most)
+	}
 	if t.limit <= t.deadline {
 		t.limit = 0
 		return t

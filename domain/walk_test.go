@@ -12,10 +12,21 @@ import (
 func TestRandomWalks(t *testing.T) {
 	seen := map[string]int{}
 	inits, modern := 0, 0
-	for seed := range int64(2000) {
-		d := drive(t, walk(rand.New(rand.NewSource(seed))))
+	grounds, statuses := map[string]int{}, map[Status]int{}
+	for seed := range int64(1500) {
+		run := walk(rand.New(rand.NewSource(seed)))
+		d := drive(t, run)
+		if seed%25 == 0 {
+			sameTwice(t, run)
+		}
 		for _, k := range kinds(d.w.log) {
 			seen[k]++
+		}
+		for _, x := range all[CallResent](d.w.log) {
+			grounds[x.Rule]++
+		}
+		for _, x := range all[CallSettled](d.w.log) {
+			statuses[x.Status]++
 		}
 		inits += d.w.count(MethodInitialize)
 		for _, x := range all[EraRefused](d.w.log) {
@@ -25,11 +36,18 @@ func TestRandomWalks(t *testing.T) {
 		}
 	}
 	for _, k := range []string{"legacy.excluded", "era.determined", "era.refused", "name.moved", "collision.decided", "config.rejected",
-		"call.abandoned", "answer.dropped", "tool.rejected", "catalog.refused", "peer.refused"} {
+		"call.abandoned", "answer.dropped", "tool.rejected", "catalog.refused", "peer.refused", "peer.restarted", "peer.quarantined",
+		"peer.abandoned", "health.requested", "call.held", "call.resent", "call.cancelled", "command.refused"} {
 		if seen[k] < 20 {
 			t.Errorf("%s came %d times: the walks do not go where they should", k, seen[k])
 		}
 	}
+	for _, rule := range []string{RuleNeverWritten, RuleHeader, RuleVersion, RuleRepeatable, RuleKey, RuleHints, RuleContinue, RuleInput, RuleOperator} {
+		if grounds[rule] < 10 {
+			t.Errorf("%d calls were sent again by the rule %s: the walks do not go where they should", grounds[rule], rule)
+		}
+	}
+	t.Logf("sent again: %v; ends: %v", grounds, statuses)
 	t.Logf("%d initialize, %d closings on modern evidence, %d calls routed", inits, modern, seen["call.routed"])
 	if inits < 100 || modern < 100 || seen["call.routed"] < 1000 {
 		t.Errorf("the walks do not go where they should")
@@ -49,7 +67,7 @@ func walk(r *rand.Rand) []byte {
 		for _, peer := range r.Perm(3) {
 			out = append(out, comeUp(r, byte(peer))...)
 		}
-		for range r.Intn(40) {
+		for range r.Intn(70) {
 			out = append(out, happen(r)...)
 		}
 	}
@@ -72,10 +90,40 @@ func comeUp(r *rand.Rand, peer byte) []byte {
 	return slices.Concat(up, answer(0), list)
 }
 
+// backUp brings a peer up as modern, with the tools x and y.
+func backUp(peer byte) []byte {
+	return []byte{opSpawned, peer, opProbed, peer, opListed, peer}
+}
+
+// lively gives operations arguments that mostly get somewhere.
+func lively(r *rand.Rand, ops ...byte) []byte {
+	var out []byte
+	for _, op := range ops {
+		arg := byte(r.Intn(8))
+		switch op {
+		case opCall:
+			arg |= byte(r.Intn(3)*8) | byte(r.Intn(4))<<6
+		case opAnswered:
+			arg = byte(r.Intn(256))
+		}
+		out = append(out, op, arg)
+	}
+	return out
+}
+
 // happen draws one observation.
 func happen(r *rand.Rand) []byte {
-	op := []byte{opSpawned, opProbed, opProbed, opStray, opListed, opCall, opCall, opCall, opCall, opAnswered, opAnswered, opDeadline,
-		opDeadline, opFailed, opExited, opClock, opSpawnFailed}[r.Intn(17)]
+	switch peer := byte(r.Intn(3)); r.Intn(16) {
+	case 0: // what is down comes back
+		return comeUp(r, peer)
+	case 1, 2: // under calls
+		return slices.Concat(lively(r, opCall, opCall), []byte{opCrash, peer}, lively(r, opCall), backUp(peer))
+	case 3: // questions and answers
+		return lively(r, opCall, opAnswered, opContinue, opAnswered, opContinue, opAnswered)
+	}
+	op := []byte{opSpawned, opProbed, opProbed, opStray, opListed, opCall, opCall, opCall, opCall, opCall, opAnswered, opAnswered, opAnswered,
+		opDeadline, opDeadline, opFailed, opExited, opClock, opSpawnFailed, opCancelled, opContinue, opContinue, opWaited, opHealthDue,
+		opHealthAnswered, opCommand, opCommand, opCrash, opCrash, opTick, opTick}[r.Intn(31)]
 	if r.Intn(60) == 0 {
 		op = []byte{opStop, opLoad}[r.Intn(2)]
 	}
@@ -83,9 +131,16 @@ func happen(r *rand.Rand) []byte {
 	switch op {
 	case opCall:
 		arg &= 0x3f
-		if r.Intn(4) == 0 {
+		if r.Intn(2) == 0 {
+			arg &= 0x07 // a tool that is there
+		}
+		if r.Intn(3) == 0 {
 			arg |= byte(1+r.Intn(3)) << 6
 		}
+	case opClock:
+		arg &= 0x0f
+	case opContinue, opCommand:
+		arg &= []byte{0x07, 0xff}[r.Intn(2)]
 	case opAnswered, opDeadline, opFailed:
 		arg |= []byte{0xf0, 0xfc}[r.Intn(2)]
 	}

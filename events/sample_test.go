@@ -49,7 +49,7 @@ var samples = []domain.Data{
 	domain.PeerLaunched{At: notes, First: domain.MethodDiscover},
 	domain.PeerRestarted{At: notes, Attempt: 2, Delay: 257, After: domain.CodePeerExited},
 	domain.PeerQuarantined{Peer: "notes", Attempts: 8, Reason: "8 starts in a row failed; the last: the process ended (status 1)"},
-	domain.PeerAbandoned{At: notes, Code: domain.CodePeerHung, Reason: "the peer wrote nothing while 3 calls in a row reached their deadline"},
+	domain.PeerAbandoned{At: notes, Code: domain.CodePeerHung, Reason: "the peer wrote nothing while its calls reached their deadlines"},
 	domain.HealthRequested{At: notes, RequestID: 11, Method: domain.MethodPing, Era: domain.EraLegacy, Version: "2025-11-25", Capabilities: none, Deadline: 5_000, Every: 30_000},
 	domain.CommandRefused{By: "oncall", Verb: domain.VerbRevive, Peer: "notes", Call: "local/first", Code: domain.CodeNotDown, Reason: "the peer is up"},
 	domain.CallHeld{CallID: call, Peer: "notes", Code: domain.CodeTransportLost, Rule: domain.RuleNeverWritten, Ran: domain.RanNo, Wait: 5_000},

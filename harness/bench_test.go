@@ -3,8 +3,12 @@ package harness
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"waybill/domain"
 	"waybill/store"
@@ -88,4 +92,78 @@ func benchmarkLoop(b *testing.B, log anyLog, callers int, commits func() int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 	b.ReportMetric(float64(head-before)/float64(max(n-commitsBefore, 1)), "events/commit")
 	r.stop()
+}
+
+// BenchmarkFlood measures how long a quiet host waits for a call, alone and beside
+// a host that has as many calls under way as it may and submits more all the time.
+// Peers answer at once; the log is on disk.
+func BenchmarkFlood(b *testing.B) {
+	for _, share := range []int{8, 32, 128} {
+		b.Run(fmt.Sprintf("share=%d", share), func(b *testing.B) { benchmarkFlood(b, share) })
+	}
+}
+
+func benchmarkFlood(b *testing.B, share int) {
+	r := newRig(b, openDisk(b, newLogFile(b)), func(c *Config) { c.Share = share })
+	r.peers.quiet = true
+	r.start("notes")
+	quiet := func() (p50, p99 float64) {
+		took := make([]time.Duration, b.N)
+		for i := range took {
+			begun := time.Now()
+			if reply := r.reply(r.submit("quiet", `{"tool":"notes"}`)); reply.Status != domain.StatusComplete {
+				b.Fatalf("a call ended as %s", reply.Encode())
+			}
+			took[i] = time.Since(begun)
+		}
+		slices.Sort(took)
+		at := func(n int) float64 { return float64(took[(len(took)-1)*n/100].Microseconds()) / 1000 }
+		return at(50), at(99)
+	}
+	b.ResetTimer()
+	alone50, alone99 := quiet()
+	stop := r.flood()
+	beside50, beside99 := quiet()
+	b.StopTimer()
+	ended := stop()
+	b.ReportMetric(alone50, "ms-alone-p50")
+	b.ReportMetric(alone99, "ms-alone-p99")
+	b.ReportMetric(beside50, "ms-beside-p50")
+	b.ReportMetric(beside99, "ms-beside-p99")
+	b.ReportMetric(beside50/alone50, "ratio-p50")
+	b.ReportMetric(float64(ended), "flood-calls")
+	r.stop()
+}
+
+// flood has one host call without end: twice as many calls at once as it has
+// places for. stop ends that, and says how many were not turned away.
+func (r *rig) flood() (stop func() int64) {
+	var all sync.WaitGroup
+	var over atomic.Bool
+	var ended atomic.Int64
+	caller := func() {
+		got := make(chan domain.Status, 2)
+		for !over.Load() {
+			for range cap(got) {
+				r.loop.Submit("flood", []byte(`{"tool":"notes"}`), func(reply Reply) { got <- reply.Status })
+			}
+			before := ended.Load()
+			for range cap(got) {
+				if <-got == domain.StatusComplete {
+					ended.Add(1)
+				}
+			}
+			if ended.Load() == before { // turned away at once: others have the places
+				runtime.Gosched()
+			}
+		}
+	}
+	for range 256 {
+		all.Go(caller)
+	}
+	return func() int64 {
+		over.Store(true)
+		all.Wait()
+		return ended.Load()
+	}
 }

@@ -1,6 +1,8 @@
 package harness
 
 import (
+	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -17,17 +19,18 @@ import (
 // Reply is what a host gets for a call. Its JSON form, made by Encode, is a
 // contract.
 type Reply struct {
-	CallID string        `json:"-"` // as the host chose it, or as it was made; "" for none
-	Status domain.Status `json:"status"`
-	Ran    domain.Ran    `json:"ran"`
-	Route  *Route        `json:"route"`
-	Seqs   []int64       `json:"seqs"` // of the call's events
-	Log    string        `json:"log"`
-	Reason string        `json:"reason,omitempty"`
-	Size   int64         `json:"size,omitzero"` // of a result that does not fit, in bytes
-	Code   domain.Code   `json:"-"`
-	Result []byte        `json:"-"` // as the peer wrote it; nil for none
-	Error  []byte        `json:"-"` // the peer's error object, as it wrote it; nil for none
+	CallID   string        `json:"-"` // as the host chose it, or as it was made; "" for none
+	Status   domain.Status `json:"status"`
+	Ran      domain.Ran    `json:"ran"`
+	Route    *Route        `json:"route"`
+	Seqs     []int64       `json:"seqs"` // of the call's events
+	Log      string        `json:"log"`
+	Reason   string        `json:"reason,omitempty"`
+	Size     int64         `json:"size,omitzero"`     // of a result that does not fit, in bytes
+	Attempts int           `json:"attempts,omitzero"` // how often it was sent, where that was more than once
+	Code     domain.Code   `json:"-"`
+	Result   []byte        `json:"-"` // as the peer wrote it; nil for none
+	Error    []byte        `json:"-"` // the peer's error object, as it wrote it; nil for none
 }
 
 // Route says where a call went.
@@ -40,11 +43,15 @@ type Route struct {
 	Generation  int64      `json:"generation"`
 }
 
+// lenient writes U+FFFD for what is no UTF-8: a reply is better than none.
+var lenient = jsontext.AllowInvalidUTF8(true)
+
 // Encode returns the JSON form: every key is there, null where the value is not
-// known, but for reason, size and error, which stand only where there is one.
+// known, but for reason, size, attempts and error, which stand only where there is
+// one.
 // The peer's bytes stand in it untouched.
 func (r Reply) Encode() []byte {
-	head, err := json.Marshal(r, jsontext.AllowInvalidUTF8(true))
+	head, err := json.Marshal(r, lenient)
 	if err != nil {
 		panic("a reply cannot be encoded: " + err.Error()) // its fields are strings and numbers
 	}
@@ -79,9 +86,10 @@ func (r Reply) TooLarge() Reply {
 }
 
 // shedReply is the reply to a call that is turned away before anything is
-// recorded. An id that the host did not choose is nowhere, so none is named.
-func (l *Loop) shedReply(in input, code domain.Code) Reply {
-	r := Reply{Status: domain.StatusRefused, Code: code, Ran: domain.RanNo, Reason: shedReason(code), Seqs: []int64{}, Log: l.cfg.Log.ID()}
+// recorded. An id that the host did not choose is nowhere, so none is named. A
+// reason of "" stands for that of the code.
+func (l *Loop) shedReply(in input, code domain.Code, reason string) Reply {
+	r := Refused(code, cmp.Or(reason, shedReason(code)), l.cfg.Log.ID())
 	if d, ok := in.data.(domain.CallReceived); ok && !strings.HasPrefix(d.ID, domain.GeneratedPrefix) {
 		r.CallID = d.ID
 	}
@@ -89,9 +97,12 @@ func (l *Loop) shedReply(in input, code domain.Code) Reply {
 }
 
 // underway is what the harness holds of a call until it has ended: the bytes
-// that the state must not hold, and the reply as it grows.
+// that the state must not hold, which are needed again when the call is sent
+// again, and the reply as it grows.
 type underway struct {
 	arguments []byte
+	responses []byte // inputResponses; nil for none
+	state     []byte // requestState, quoted; nil for none
 	result    []byte
 	reply     func(Reply)
 	doc       Reply
@@ -99,25 +110,59 @@ type underway struct {
 
 // Submit hands over a call of a host. It never blocks. reply, which may not be
 // nil, is called exactly once: from the goroutine that makes replies, or from
-// this one if the call is turned away. The bytes of request are kept until then
-// and must not be changed. Safe for concurrent use.
+// this one if the call is turned away, as it is beyond the limits of the host and
+// of the intake. The bytes of request are kept until then and must not be changed.
+// Safe for concurrent use.
+//
+// A request with inputResponses or requestState goes on with the call it names,
+// if it matches; it has a reply of its own, which names every event of the call.
 func (l *Loop) Submit(host string, request []byte, reply func(Reply)) {
+	in := input{host: host}
 	r, problem := domain.ParseCall(request)
 	if string(l.cfg.Redact([]byte(r.CallID))) != r.CallID {
 		r.CallID, problem = "", "call_id holds a secret of the configuration"
 	}
-	id := r.CallID
-	if id == "" {
-		id = domain.GeneratedPrefix + nuid.Next()
+	in.data = domain.CallReceived{CallID: domain.CallID{Host: host, ID: cmp.Or(r.CallID, domain.GeneratedPrefix)}}
+	if reason := l.pressure.enter(host); reason != "" {
+		l.countShed(domain.CodeOverloaded)
+		reply(l.shedReply(in, domain.CodeOverloaded, reason))
+		return
 	}
-	r.Tool, problem = string(l.cfg.Redact([]byte(r.Tool))), string(l.cfg.Redact([]byte(problem)))
-	in := input{arguments: r.Arguments, reply: reply, data: domain.CallReceived{
-		CallID: domain.CallID{Host: host, ID: id}, Tool: r.Tool, Generation: r.Generation, Timeout: r.Timeout,
-		Arguments: l.cfg.Digest(r.Arguments), Problem: problem}}
+	in.arguments, in.responses, in.state = r.Arguments, r.InputResponses, r.RequestState
+	in.data = l.received(host, r, problem)
+	in.reply = func(x Reply) {
+		l.pressure.leave(host) // first: a host may send its next call as soon as it knows
+		reply(x)
+	}
 	if code := l.inbox.offer(in); code != "" {
 		l.countShed(code)
-		reply(l.shedReply(in, code))
+		in.reply(l.shedReply(in, code, ""))
 	}
+}
+
+// received says what a host has submitted, without the bytes that never enter an
+// event.
+func (l *Loop) received(host string, r domain.CallRequest, problem string) domain.CallReceived {
+	capabilities := r.Capabilities.Clone()
+	if capabilities != nil && (capabilities.Compact() != nil || string(l.cfg.Redact(capabilities)) != string(capabilities)) {
+		capabilities, problem = nil, "capabilities hold a secret of the configuration"
+	}
+	d := domain.CallReceived{CallID: domain.CallID{Host: host, ID: r.CallID}, Generation: r.Generation,
+		Timeout: r.Timeout, Limit: r.Limit, Wait: r.Wait, Progress: r.Progress, Capabilities: capabilities,
+		Tool: string(l.cfg.Redact([]byte(r.Tool))), Problem: string(l.cfg.Redact([]byte(problem))),
+		Arguments: l.cfg.Digest(r.Arguments)}
+	if d.ID == "" {
+		d.ID = domain.GeneratedPrefix + nuid.Next()
+	}
+	if r.InputResponses != nil {
+		p := l.cfg.Digest(r.InputResponses)
+		d.Input = &p
+	}
+	if r.RequestState != nil {
+		p := l.cfg.Digest(domain.StateText(r.RequestState))
+		d.RequestState = &p
+	}
+	return d
 }
 
 func shedReason(code domain.Code) string {
@@ -132,31 +177,96 @@ func shedReason(code domain.Code) string {
 
 // admit notes what an input brings for the harness before it is decided on. A
 // call under an id that is taken gets one of ours, so that the story of the call
-// it collides with stays one story.
-func (l *Loop) admit(in *input) {
+// it collides with stays one story; so does input for a call that does not match
+// it. now is the time of the event: whether input matches is decided by it again.
+func (l *Loop) admit(in *input, now int64) {
 	d, ok := in.data.(domain.CallReceived)
 	if !ok {
 		return
 	}
-	u := &underway{arguments: in.arguments, reply: in.reply, doc: Reply{CallID: d.ID, Seqs: []int64{}}}
-	if l.calls[d.CallKey()] != nil || l.state.CallTaken(d.CallKey()) {
+	d.CarriesKey = l.state.CarriesKey(d.Tool, in.arguments)
+	goesOn := continues(d)
+	taken := l.calls[d.CallKey()] != nil || !goesOn && l.state.CallTaken(d.CallKey()) ||
+		goesOn && (d.Problem != "" || !l.state.Continues(now, d))
+	u := &underway{arguments: in.arguments, responses: in.responses, state: in.state, reply: in.reply,
+		doc: Reply{CallID: d.ID, Seqs: []int64{}}}
+	switch {
+	case strings.HasPrefix(d.ID, domain.GeneratedPrefix): // is nobody else's
+	case taken:
 		d.DuplicateOf, d.ID = d.ID, domain.GeneratedPrefix+nuid.Next()
-		in.data = d
+	case goesOn:
+		u.doc = l.recall(d.CallID)
 	}
-	l.calls[d.CallKey()] = u
+	in.data, l.calls[d.CallKey()] = d, u
+	if d.Progress {
+		l.listening.add(d.CallID)
+	}
 }
 
-// keepResult keeps the bytes of the answer that ended a call. One that changed
-// nothing, because it came late or twice, leaves no bytes in the reply.
-func (l *Loop) keepResult(in input, steps []domain.Event) {
-	if in.payload == nil {
+// continues reports whether a submission goes on with a call that asked for input.
+func continues(d domain.CallReceived) bool { return d.Input != nil || d.RequestState != nil }
+
+// endsFirst reports whether an input is about a call that has ended in the batch
+// that is being decided, and has not been answered: the end comes first.
+func (l *Loop) endsFirst(in input) bool {
+	key := ""
+	switch d := in.data.(type) {
+	case domain.CallReceived:
+		if continues(d) {
+			key = d.CallKey()
+		}
+	case domain.OperatorCommanded:
+		key = d.Call
+	}
+	return key != "" && l.calls[key] != nil && !l.state.UnderWay(key)
+}
+
+// keepAnswer keeps what is needed of the bytes of an answer: those of the one that
+// ended a call, or the requestState with which the call is sent again. One that
+// changed nothing, because it came late or twice, leaves no bytes in the reply.
+func (l *Loop) keepAnswer(in input, steps []domain.Event) {
+	answered, ok := in.data.(domain.CallAnswered)
+	u := l.calls[answered.CallKey()]
+	if !ok || u == nil || in.payload == nil {
 		return
 	}
 	for _, e := range steps {
-		if d, ok := e.Data.(domain.CallSettled); ok && l.calls[d.CallKey()] != nil {
-			l.calls[d.CallKey()].result = in.payload
+		if e.Call() != answered.CallKey() {
+			continue
+		}
+		switch d := e.Data.(type) {
+		case domain.CallSettled:
+			u.result = in.payload
+		case domain.CallResent:
+			if d.Rule == domain.RuleContinue {
+				u.responses, u.state = nil, requestState(in.payload)
+			}
 		}
 	}
+}
+
+// requestState finds the requestState in a result, quoted as the peer wrote it;
+// nil for none.
+func requestState(result []byte) []byte {
+	dec := jsontext.NewDecoder(bytes.NewReader(result), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
+		return nil
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil
+		}
+		found := name.String() == "requestState"
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil
+		}
+		if found {
+			return value.Clone()
+		}
+	}
+	return nil
 }
 
 // follow grows the reply of a call by one of its events.
@@ -176,12 +286,17 @@ func (l *Loop) answer(key string) {
 		return // a call of an earlier life: nobody waits here
 	}
 	delete(l.calls, key)
+	l.alarms.stop(key)
+	l.listening.remove(key)
 	if u.reply == nil {
 		return
 	}
 	u.doc.Log, u.doc.Result = l.cfg.Log.ID(), u.result
-	if u.doc.Code == domain.CodePeerError {
+	switch u.doc.Code {
+	case domain.CodePeerError:
 		u.doc.Error, u.doc.Result = u.result, nil
+	case domain.CodeOutputInvalid:
+		u.doc.Result = nil // the configuration refuses it
 	}
 	l.replies.put(func() { u.reply(u.doc) })
 }

@@ -51,7 +51,7 @@ func TestEveryReplyHasAllItsKeysAndNullForWhatIsNotKnown(t *testing.T) {
 	if !strings.HasPrefix(string(refused["call_id"]), `"`+domain.GeneratedPrefix) {
 		t.Errorf("call_id is %s, want one that was made", refused["call_id"])
 	}
-	shed := decodeReply(t, r.loop.shedReply(input{}, domain.CodeOverloaded))
+	shed := decodeReply(t, r.loop.shedReply(input{}, domain.CodeOverloaded, ""))
 	shed.want(t, map[string]string{"call_id": "null", "status": `"refused"`, "code": `"overloaded"`, "ran": `"no"`, "result": "null",
 		"route": "null", "seqs": "[]", "log": `"` + testLog + `"`})
 	for _, d := range []decoded{complete, refused, shed} {

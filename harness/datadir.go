@@ -18,12 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"waybill/domain"
+	"waybill/events/checkpoint"
 	"waybill/store"
 )
 
 // DataDir is a data directory: the log and everything beside it.
 //
 //	log.db            the log: sacred
+//	checkpoint        the last signed tree head, for whoever keeps a copy of it
 //	keys/log.key      signs tree heads; keys/log.pub is its public half
 //	keys/payload.key  names payloads in events
 //	nats/             credentials of the NATS users
@@ -45,6 +47,9 @@ func (d DataDir) LogFile() string { return d.file("log.db") }
 
 // ViewsFile returns the path of the projections.
 func (d DataDir) ViewsFile() string { return d.file("views.db") }
+
+// CheckpointFile returns the path of the last signed tree head.
+func (d DataDir) CheckpointFile() string { return d.file("checkpoint") }
 
 // NATSDir returns the folder of the NATS credentials.
 func (d DataDir) NATSDir() string { return d.file("nats") }
@@ -81,7 +86,9 @@ func (d DataDir) Init(node string) (id string, made []string, err error) {
 	if err != nil {
 		return "", made, err
 	}
-	id = logID(node, public)
+	if id, err = checkpoint.LogID(node, public); err != nil {
+		return "", made, err
+	}
 	switch err := store.Create(d.LogFile(), id, public); {
 	case err == nil:
 		made = append(made, d.LogFile())
@@ -116,7 +123,7 @@ func (d DataDir) checkPartial() error {
 func (d DataDir) makeKeys(node string) (made []string, err error) {
 	private, public := d.file("keys", "log.key"), d.file("keys", "log.pub")
 	if d.Exists() != nil && missing(public) {
-		skey, vkey, err := note.GenerateKey(rand.Reader, "waybill/"+node)
+		skey, vkey, err := checkpoint.GenerateKey(rand.Reader, node)
 		if err != nil {
 			return nil, fmt.Errorf("make the key of the log: %w", err)
 		}
@@ -187,11 +194,18 @@ func (d DataDir) PublicKey() (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// logID is the node's name and 8 hex digits of the hash of the log's public
-// key, so that two nodes of one name cannot meet on one NATS.
-func logID(node, public string) string {
-	sum := sha256.Sum256([]byte(public))
-	return node + "-" + hex.EncodeToString(sum[:4])
+// Signer returns the signer of a log's checkpoints, and the public key that they
+// verify with. No error holds anything of the private key.
+func (d DataDir) Signer(log string) (s note.Signer, public string, err error) {
+	b, err := os.ReadFile(d.file("keys", "log.key"))
+	if err != nil {
+		return nil, "", fmt.Errorf("read the private key of the log: %w; put it back from a backup", err)
+	}
+	s, public, err = checkpoint.NewSigner(strings.TrimSpace(string(b)), log)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w: put it back from a backup", d.file("keys", "log.key"), err)
+	}
+	return s, public, nil
 }
 
 func (d DataDir) sameKey(public string) (id string, err error) {

@@ -122,7 +122,7 @@ func TestInitMakesALogWithItsKeysAndNamesThem(t *testing.T) {
 	}
 	public, err := dir.PublicKey()
 	noErr(t, err)
-	if !strings.HasPrefix(id, "local-") || len(id) != len("local-")+8 || id != logID("local", public) {
+	if !strings.HasPrefix(id, "local-") || len(id) != len("local-")+8 || !strings.HasPrefix(public, "waybill/"+id+"+") {
 		t.Errorf("id is %q", id)
 	}
 	r, err := store.OpenReader(dir.LogFile())

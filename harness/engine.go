@@ -31,6 +31,10 @@ type EngineConfig struct {
 	Logger  *slog.Logger
 	Clock   Clock // SystemClock if zero
 
+	HostInflight int                         // as in Config
+	HostRate     float64                     // as in Config
+	Progress     func(domain.CallID, []byte) // as in Config
+
 	// NewPeers makes the actor; report hands observations to the loop.
 	NewPeers func(report func(data domain.Data, evidence, payload []byte)) (Peers, error)
 }
@@ -61,6 +65,10 @@ type logReader struct {
 	reader *store.Reader
 }
 
+func (l logReader) ByCall(ctx context.Context, call string) ([]store.Record, error) {
+	return l.reader.ByCall(ctx, call)
+}
+
 func (l logReader) Read(ctx context.Context, after int64, max int) ([]store.Record, error) {
 	return l.reader.Read(ctx, after, max)
 }
@@ -85,7 +93,8 @@ func StartEngine(ctx context.Context, cfg EngineConfig) (*Engine, error) {
 	e := &Engine{Feed: NewFeed(state.Head), log: cfg.Log, logger: cfg.Logger, loopDone: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	e.Loop = NewLoop(Config{Log: logReader{cfg.Log, cfg.Log.Reader()}, State: state, Clock: cfg.Clock,
-		Digest: cfg.Digest, Redact: cfg.Redact, Logger: cfg.Logger, OnCommit: e.Feed.Advance})
+		Digest: cfg.Digest, Redact: cfg.Redact, Logger: cfg.Logger, OnCommit: e.Feed.Advance,
+		HostInflight: cfg.HostInflight, HostRate: cfg.HostRate, Progress: cfg.Progress})
 	if e.peers, err = cfg.NewPeers(e.Loop.Report); err != nil {
 		e.cancel()
 		return nil, err

@@ -307,6 +307,11 @@ func TestAFollowerThatFailsIsReportedByCloseAndStopsNobody(t *testing.T) {
 	if err := CatchUpWithin(time.Millisecond, broken, s.engine.Feed.Head()); err == nil {
 		t.Error("a follower that failed has caught up")
 	}
+	waitFor(t, "the broken one has been tried", func() bool {
+		s.engine.mu.Lock()
+		defer s.engine.mu.Unlock()
+		return len(s.engine.errs) > 0
+	})
 	if err := s.engine.Close(); !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "follower test") {
 		t.Errorf("Close: %v", err)
 	}

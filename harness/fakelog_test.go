@@ -245,3 +245,14 @@ func (m *memLog) appends() (tries int, batches []int) {
 	defer m.mu.Unlock()
 	return m.tries, append([]int(nil), m.batches...)
 }
+
+func (m *memLog) ByCall(_ context.Context, call string) (out []store.Record, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.records {
+		if r.Call == call {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}

@@ -43,14 +43,23 @@ func Fold(ctx context.Context, src Source, logID string, s *domain.State) error 
 	}
 }
 
-// Decode opens a record of a log and joins its evidence.
-func Decode(ctx context.Context, src Source, logID string, r store.Record) (domain.Event, error) {
+// open opens a record of a log, without its evidence.
+func open(logID string, r store.Record) (domain.Event, error) {
 	log, e, err := events.Open(r.Bytes)
 	if err != nil {
 		return e, fmt.Errorf("event %d: %w", r.Seq, err)
 	}
 	if log != logID || e.Seq != r.Seq {
 		return e, fmt.Errorf("event %d says that it is event %d of %s: run waybill-audit verify", r.Seq, e.Seq, log)
+	}
+	return e, nil
+}
+
+// Decode opens a record of a log and joins its evidence.
+func Decode(ctx context.Context, src Source, logID string, r store.Record) (domain.Event, error) {
+	e, err := open(logID, r)
+	if err != nil {
+		return e, err
 	}
 	ref, ok := events.EvidenceOf(e.Data)
 	if !ok {

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Log interface {
 	Reread(ctx context.Context) (store.Head, error)
 	// Read returns events after a seq, to compare with what was sent.
 	Read(ctx context.Context, after int64, max int) ([]store.Record, error)
+	// ByCall returns the events of one call, by its key, in order.
+	ByCall(ctx context.Context, call string) ([]store.Record, error)
 	// ID is the source of the events.
 	ID() string
 }
@@ -57,10 +60,20 @@ type Config struct {
 	Digest   func([]byte) domain.Payload // how bytes that never enter an event are named
 	Queue    int                         // calls that wait for the loop; beyond it they are shed (4096)
 	Batch    int                         // observations in one transaction (512)
+	Calls    int                         // calls in one transaction, so that it stays short (128); no more than Batch
+	Share    int                         // of them of one host, while others have calls under way (32)
 	Patience time.Duration               // with a log that does not take an append (10 s)
 	Logger   *slog.Logger
 	Redact   func([]byte) []byte // secrets by value; identity if nil
 	OnCommit func(head int64)    // told after each commit, by the loop's goroutine; must not block
+
+	HostInflight int     // calls of one host from Submit to reply; beyond it they are shed (256)
+	HostRate     float64 // calls of one host a second, as many at once; 0 for no limit
+
+	// Progress is told what a peer says of a call whose host asked for it, never
+	// after the call's reply was released. It is called by whoever calls
+	// Loop.Progress, one at a time, and must neither block nor call the loop.
+	Progress func(id domain.CallID, progress []byte)
 }
 
 // HaltError ends Run because of a decision: the configuration was rejected.
@@ -73,40 +86,38 @@ type HaltError struct {
 func (e *HaltError) Error() string { return e.Reason }
 
 // Loop owns the state. Every other goroutine speaks to it through Submit,
-// Report and Ask; its own goroutine is the one that calls Run.
+// Report, Command and Ask; its own goroutine is the one that calls Run.
 type Loop struct {
-	cfg     Config
-	actor   Actor
-	inbox   *inbox
-	state   *domain.State // touched by Run's goroutine only
-	calls   map[string]*underway
-	settled chan struct{}
-	halt    *HaltError
-	stopped bool // service.stopped was decided on in this life
-	shed    shedder
-	replies *lane // makes replies, so that a slow connection never holds up the loop
+	cfg       Config
+	actor     Actor
+	inbox     *inbox
+	pressure  *pressure
+	state     *domain.State // touched by Run's goroutine only, as are calls and commands
+	calls     map[string]*underway
+	commands  []decided // of the batch that is on its way
+	listening listeners
+	alarms    alarms
+	settled   chan struct{}
+	halt      *HaltError
+	stopped   bool // service.stopped was decided on in this life
+	shed      shedder
+	replies   *lane // makes replies, so that a slow connection never holds up the loop
 }
 
 // NewLoop returns a loop that has not begun to run. SetActor must be called
 // before Run.
 func NewLoop(cfg Config) *Loop {
-	if cfg.Queue == 0 {
-		cfg.Queue = 4096
-	}
-	if cfg.Batch == 0 {
-		cfg.Batch = 512
-	}
-	if cfg.Patience == 0 {
-		cfg.Patience = 10 * time.Second
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
+	cfg.Queue, cfg.Batch, cfg.Calls = cmp.Or(cfg.Queue, 4096), cmp.Or(cfg.Batch, 512), cmp.Or(cfg.Calls, 128)
+	cfg.Calls, cfg.Share = min(cfg.Calls, cfg.Batch), min(cmp.Or(cfg.Share, 32), cfg.Calls)
+	cfg.Patience, cfg.HostInflight = cmp.Or(cfg.Patience, 10*time.Second), cmp.Or(cfg.HostInflight, 256)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if cfg.Redact == nil {
 		cfg.Redact = func(b []byte) []byte { return b }
 	}
-	return &Loop{cfg: cfg, inbox: newInbox(cfg.Queue), state: cfg.State, calls: map[string]*underway{},
-		settled: make(chan struct{})}
+	l := &Loop{cfg: cfg, inbox: newInbox(cfg.Queue), pressure: newPressure(cfg.HostInflight, cfg.HostRate, cfg.Clock.Mono),
+		state: cfg.State, calls: map[string]*underway{}, settled: make(chan struct{})}
+	l.alarms.report = func(d domain.Data) { l.Report(d, nil, nil) }
+	return l
 }
 
 // SetActor says who performs effects on peers. Not safe once Run has begun.
@@ -130,7 +141,10 @@ var errStopping = errors.New("the service is stopping")
 // durable, and returns when it has run. f must be quick and may keep nothing of
 // the state. It fails when ctx ends or the loop has ended; f has not run then,
 // and never will.
-func (l *Loop) Ask(ctx context.Context, f func(*domain.State)) error {
+func (l *Loop) Ask(ctx context.Context, f func(*domain.State)) error { return l.ask(ctx, "", f) }
+
+// ask is Ask that may wait behind what a host has submitted before.
+func (l *Loop) ask(ctx context.Context, host string, f func(*domain.State)) error {
 	var claimed atomic.Bool // by the loop or by the end of ctx, whichever comes first
 	done := make(chan struct{})
 	ask := func(s *domain.State) {
@@ -139,7 +153,7 @@ func (l *Loop) Ask(ctx context.Context, f func(*domain.State)) error {
 			close(done)
 		}
 	}
-	if !l.inbox.put(input{ask: ask}) {
+	if !l.inbox.put(input{ask: ask, host: host}) {
 		return errStopping
 	}
 	select {
@@ -166,8 +180,7 @@ func (l *Loop) Run() error {
 	defer l.replies.stop()
 	defer l.end()
 	for {
-		batch := l.inbox.take(l.cfg.Batch)
-		if err := l.turn(batch); err != nil {
+		if err := l.turn(l.gather()); err != nil {
 			return err
 		}
 		if l.halt != nil {
@@ -179,6 +192,17 @@ func (l *Loop) Run() error {
 	}
 }
 
+// gather waits for inputs and takes a batch of them. How long it takes to commit
+// is how long everybody waits, so a host that has much to do gets a smaller share
+// while others have anything to do.
+func (l *Loop) gather() []input {
+	l.inbox.await()
+	if l.pressure.shared() {
+		return l.inbox.take(l.cfg.Batch, l.cfg.Calls, l.cfg.Share)
+	}
+	return l.inbox.take(l.cfg.Batch, l.cfg.Calls, l.cfg.Calls)
+}
+
 // end closes the door and answers every waiting host. A call of which nothing is
 // known to be recorded was sent nowhere; of any other the end is not known here,
 // and the next start settles it in these words.
@@ -187,7 +211,9 @@ func (l *Loop) end() {
 	for _, in := range l.inbox.close() {
 		l.turnAway(in)
 	}
-	for _, u := range l.calls { // in no order: each has its own host
+	l.alarms.close()
+	for key, u := range l.calls { // in no order: each has its own host
+		l.listening.remove(key)
 		if u.reply == nil {
 			continue
 		}
@@ -203,20 +229,18 @@ func (l *Loop) end() {
 
 // turn decides for each input in order, appends the whole batch in one
 // transaction, releases its effects and then answers what was asked meanwhile.
+// There are two transactions where an input goes on with a call that ends in the
+// first.
 func (l *Loop) turn(batch []input) error {
-	var facts []domain.Event
-	after := l.state.Head
-	for _, in := range batch {
-		if in.ask == nil {
-			facts = append(facts, l.decide(in)...)
-		}
-	}
-	if len(facts) > 0 {
-		if err := l.record(after, facts); err != nil {
+	for rest := batch; len(rest) > 0; {
+		n, err := l.portion(rest)
+		rest = rest[n:]
+		if err != nil {
+			for _, in := range rest {
+				l.turnAway(in)
+			}
 			return err
 		}
-		l.release(facts)
-		l.noteSettled()
 	}
 	for _, in := range batch {
 		if in.ask != nil {
@@ -226,26 +250,55 @@ func (l *Loop) turn(batch []input) error {
 	return nil
 }
 
+// portion is one transaction of a turn; n is how many inputs it took.
+func (l *Loop) portion(batch []input) (n int, err error) {
+	var facts []domain.Event
+	after := l.state.Head
+	for _, in := range batch {
+		if len(facts) > 0 && l.endsFirst(in) {
+			break
+		}
+		if n++; in.ask == nil {
+			facts = append(facts, l.decide(in)...)
+		}
+	}
+	if len(facts) == 0 {
+		return n, nil
+	}
+	if err := l.record(after, facts); err != nil {
+		return n, err
+	}
+	l.release(facts)
+	l.tellCommands()
+	l.noteSettled()
+	return n, nil
+}
+
 // decide returns an observation with the decisions that follow from it.
 func (l *Loop) decide(in input) (facts []domain.Event) {
 	if l.stopped {
 		l.turnAway(in)
 		return nil
 	}
+	if in.command != nil && !in.command.claimed.CompareAndSwap(false, true) {
+		return nil // given up
+	}
 	if _, ok := in.data.(domain.ServiceStopped); ok {
 		l.stopped = true
 		for _, d := range l.shed.take() {
-			facts = append(facts, l.step(input{data: d})...)
+			facts = append(facts, l.step(input{data: d}, l.cfg.Clock.Wall())...)
 		}
 	}
-	l.admit(&in)
-	steps := l.step(in)
-	l.keepResult(in, steps)
+	now := l.cfg.Clock.Wall()
+	l.admit(&in, now)
+	steps := l.step(in, now)
+	l.keepAnswer(in, steps)
+	l.obey(in, steps)
 	return append(facts, steps...)
 }
 
-func (l *Loop) step(in input) []domain.Event {
-	return l.state.Step(domain.Event{Time: l.cfg.Clock.Wall(), Mono: l.cfg.Clock.Mono(), Data: in.data, Evidence: in.evidence})
+func (l *Loop) step(in input, now int64) []domain.Event {
+	return l.state.Step(domain.Event{Time: now, Mono: l.cfg.Clock.Mono(), Data: in.data, Evidence: in.evidence})
 }
 
 // record makes the events of a batch durable.
@@ -269,7 +322,7 @@ func (l *Loop) record(after int64, facts []domain.Event) error {
 
 func (l *Loop) turnAway(in input) {
 	if in.reply != nil {
-		l.replies.put(func() { in.reply(l.shedReply(in, domain.CodeShuttingDown)) })
+		l.replies.put(func() { in.reply(l.shedReply(in, domain.CodeShuttingDown, "")) })
 	}
 }
 
@@ -372,19 +425,24 @@ func (l *Loop) arrived(after int64, entries []store.Entry) (bool, error) {
 func (l *Loop) release(facts []domain.Event) {
 	for _, e := range facts {
 		l.follow(e)
+		l.noteGone(e)
 		for _, effect := range domain.Effects(e) {
 			l.perform(effect)
 		}
 	}
 }
 
-// body joins a tools/call with the bytes that only the harness holds.
+// body joins a tools/call with the bytes that only the harness holds. The state
+// may be ahead of the event that is released: the schema is then that of a later
+// list, which is the one in force, or none, because the call has ended and its
+// answer will be dropped. It is copied because the state must not be kept.
 func (l *Loop) body(x domain.Send) *domain.Body {
 	u := l.calls[x.Call]
 	if x.Method != domain.MethodCall || u == nil {
 		return nil
 	}
-	return &domain.Body{Arguments: u.arguments}
+	return &domain.Body{Arguments: u.arguments, InputResponses: u.responses, RequestState: u.state,
+		OutputSchema: l.state.OutputSchema(x.Call).Clone()}
 }
 
 func (l *Loop) perform(effect domain.Effect) {
@@ -393,7 +451,14 @@ func (l *Loop) perform(effect domain.Effect) {
 		l.answer(x.Call)
 	case domain.Halt:
 		l.halt = &HaltError{Code: x.Code, Reason: x.Reason}
+	case domain.Wake:
+		l.wake(x)
+	case domain.Remind:
+		l.remind(x)
 	case domain.Send:
+		if x.Call != "" {
+			l.alarms.stop(x.Call)
+		}
 		l.actor.Do(x, l.body(x))
 	default:
 		l.actor.Do(effect, nil)

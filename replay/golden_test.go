@@ -32,6 +32,7 @@ var goodLogs = []made{
 	{"good-small", "two modern peers that share a tool, and two calls", func(t *testing.T) *replaytest.Log { return replaytest.Small() }, nil},
 	{"good-rejected", "a configuration that is rejected for a collision", func(t *testing.T) *replaytest.Log { return replaytest.Rejected() }, nil},
 	{"good-full", "two lives, a crash between them, and every kind of decision but config.rejected", func(t *testing.T) *replaytest.Log { return replaytest.Full() }, nil},
+	{"good-fire", "calls and peers under fire: sent again, held, given up, and an operator's commands", func(t *testing.T) *replaytest.Log { return replaytest.Fire() }, nil},
 	{"good-tile", "one complete tile, and one event more", func(t *testing.T) *replaytest.Log { return sized(257) }, nil},
 }
 
@@ -57,6 +58,11 @@ var badLogs = []made{
 	forgedLog("call.refused", 56),
 	forgedLog("call.abandoned", 62),
 	forgedLog("answer.dropped", 65),
+	forgedLog("peer.abandoned", 97),
+	forgedLog("health.requested", 90),
+	forgedLog("command.refused", 93),
+	forgedLog("call.resent", 29),
+	forgedLog("call.held", 60),
 	{"bad-evidence-swapped", "the era rests on an answer that was swapped for another, well hashed", swappedLog, &replaytest.Want{By: "replay", Code: replay.Different, Seq: 12}},
 	{"bad-decision-gone", "the end of a call was taken out", func(t *testing.T) *replaytest.Log {
 		return editedSmall(t, "call.settled", func(list []domain.Event, i int) []domain.Event { return slices.Delete(list, i, i+1) })
@@ -111,11 +117,11 @@ var badLogs = []made{
 	}, &replaytest.Want{By: "verify", Code: "altered", Seq: 17}},
 }
 
-// forgedLog is Full up to the transaction with a forged decision.
+// forgedLog is a log that has the kind, up to the transaction with a forged decision.
 func forgedLog(kind string, seq int64) made {
 	return made{"bad-forged-" + kind, "a forged " + kind + " in a well-made log", func(t *testing.T) *replaytest.Log {
 		i := slices.IndexFunc(forgeries, func(f forgery) bool { return f.kind == kind })
-		l := replaytest.Full()
+		l := logWith(kind)
 		at := findKind(t, l, kind)
 		return l.Forge(func(list []domain.Event) []domain.Event {
 			list[at].Data = forgeries[i].change(list[at].Data)

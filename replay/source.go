@@ -33,18 +33,28 @@ type Tile struct {
 	Hashes []byte
 }
 
+// Checkpoint is a stored signed tree head.
+type Checkpoint struct {
+	Size int64  // as it is stored beside the note
+	Note []byte // in C2SP format, signed
+}
+
 // Source is a log to be examined. Each method returns at most max items after
 // the given one, ascending, and none where there are no more. The log may grow
 // meanwhile, by whole transactions.
 type Source interface {
 	// ID is the log id.
 	ID() string
+	// PublicKey is the key that the log names as its own.
+	PublicKey() string
 	// Records returns events after a seq.
 	Records(ctx context.Context, after int64, max int) ([]Record, error)
 	// Roots returns stored roots beyond a size.
 	Roots(ctx context.Context, after int64, max int) ([]Root, error)
 	// Tiles returns complete tiles of a level after an index.
 	Tiles(ctx context.Context, level int, after int64, max int) ([]Tile, error)
+	// Checkpoints returns stored checkpoints beyond a size.
+	Checkpoints(ctx context.Context, after int64, max int) ([]Checkpoint, error)
 	// Evidence returns the bytes kept under a digest, or an error matching
 	// ErrNoEvidence.
 	Evidence(ctx context.Context, digest [32]byte) ([]byte, error)

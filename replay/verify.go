@@ -15,20 +15,41 @@ type Verified struct {
 	Size     int64    // events; also the seq of the last one
 	Root     [32]byte // RFC 6962, over the exact bytes of all events
 	Evidence int64    // pieces that hash to their digest
+
+	Checkpoints int64 // stored, each signed by the key of the log and right
+	Signed      int64 // size of the last of them: later events are not signed yet
+}
+
+// Kept is what somebody kept of a log elsewhere, to hold the log to.
+type Kept struct {
+	Key         string   // the public key, under any name; empty: the one that the log names as its own
+	Checkpoints [][]byte // which the log must contain
 }
 
 // Verify reads every byte of a log: events in dense order, leaf hashes, tiles,
-// the root of every transaction, and evidence. It returns an *AlteredError that
-// names the first event found to be wrong, and an *UndecidableError for an event
-// this program cannot read.
+// the root of every transaction, evidence, and the checkpoints with their
+// signatures. It returns an *AlteredError that names the first event found to be
+// wrong, and an *UndecidableError for an event this program cannot read.
 //
 // A log that is being appended to is verified up to an end it had meanwhile.
 // What Verify cannot see by itself is a tail that was taken off together with
-// its roots and tiles: compare the root with one that was kept elsewhere.
+// its roots, tiles and checkpoints, or a log made anew under another key: that
+// takes what was kept elsewhere, and VerifyAgainst.
 func Verify(ctx context.Context, src Source) (Verified, error) {
+	return VerifyAgainst(ctx, src, Kept{})
+}
+
+// VerifyAgainst is Verify of a log that must also be the one that something was
+// kept of. A log of which an end is missing is altered at the first missing
+// event, one that differs below a checkpoint at the checkpoint's size. A key or
+// a checkpoint that is malformed is an error of another kind, which matches
+// [checkpoint.ErrMalformed] in the second case.
+func VerifyAgainst(ctx context.Context, src Source, kept Kept) (Verified, error) {
 	v := &verifier{ctx: ctx, src: src, after: first, cited: map[[32]byte]bool{}}
 	for _, step := range []func() error{
 		v.listEvidence,
+		func() error { return v.signed.open(ctx, src, kept) },
+		func() error { return v.signed.reach(&v.tree) },
 		func() error { return each(ctx, src, v.event) },
 		v.end, v.endOfTiles, v.allCited,
 	} {
@@ -36,7 +57,8 @@ func Verify(ctx context.Context, src Source) (Verified, error) {
 			return Verified{}, err
 		}
 	}
-	return Verified{Log: src.ID(), Size: v.tree.size, Root: v.tree.root(), Evidence: int64(len(v.cited))}, nil
+	return Verified{Log: src.ID(), Size: v.tree.size, Root: v.tree.root(), Evidence: int64(len(v.cited)),
+		Checkpoints: v.signed.right, Signed: v.signed.last}, nil
 }
 
 type verifier struct {
@@ -47,6 +69,7 @@ type verifier struct {
 	after   int64  // size of the last root read
 	covered int64  // size of the last root that was right
 	cited   map[[32]byte]bool
+	signed  heads
 }
 
 // listEvidence notes what evidence there is before any event is read: what
@@ -101,7 +124,10 @@ func (v *verifier) event(r Record) error {
 			return err
 		}
 	}
-	return v.root(r.Seq)
+	if err := v.root(r.Seq); err != nil {
+		return err
+	}
+	return v.signed.reach(&v.tree)
 }
 
 // tile compares a completed tile with the stored one.
@@ -146,10 +172,12 @@ func (v *verifier) end() error {
 	if err != nil {
 		return fmt.Errorf("read roots: %w", err)
 	}
-	if len(more) == 0 {
-		return nil
+	if len(more) > 0 {
+		if err := v.unlessGrown("a root was stored for a longer log"); err != nil {
+			return err
+		}
 	}
-	return v.unlessGrown("a root was stored for a longer log")
+	return v.signed.beyond(v.tree.size)
 }
 
 // endOfTiles checks that no tile is left over, nor one before the first. Tiles

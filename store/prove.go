@@ -11,11 +11,16 @@ import (
 
 // ProveRecord returns the RFC 6962 inclusion proof of the event seq in the tree
 // of the given head, which may be any earlier head of the log. Every hash is
-// checked against head.Root on the way, so a proof that is returned holds.
+// checked against head.Root on the way, so a proof that is returned holds for
+// the stored leaf hash; a tree that does not lead to head.Root gives an error
+// matching [ErrAltered].
 func (r *Reader) ProveRecord(ctx context.Context, seq int64, head Head) (tlog.RecordProof, error) {
+	if seq < 1 || seq > head.Size {
+		return nil, fmt.Errorf("prove event %d in the log of size %d: there is no such event", seq, head.Size)
+	}
 	p, err := tlog.ProveRecord(head.Size, seq-1, r.hashes(ctx, head))
 	if err != nil {
-		return nil, fmt.Errorf("prove event %d in the log of size %d: %w", seq, head.Size, err)
+		return nil, fmt.Errorf("prove event %d in the log of size %d: %w", seq, head.Size, mismatch(err))
 	}
 	return p, nil
 }
@@ -23,9 +28,12 @@ func (r *Reader) ProveRecord(ctx context.Context, seq int64, head Head) (tlog.Re
 // ProveTree returns the RFC 6962 consistency proof from the tree of size old,
 // at least 1, to that of the given head, checked like ProveRecord's.
 func (r *Reader) ProveTree(ctx context.Context, old int64, head Head) (tlog.TreeProof, error) {
+	if old < 1 || old > head.Size {
+		return nil, fmt.Errorf("prove that size %d of the log continues size %d: want 1 to %d", head.Size, old, head.Size)
+	}
 	p, err := tlog.ProveTree(head.Size, old, r.hashes(ctx, head))
 	if err != nil {
-		return nil, fmt.Errorf("prove that size %d of the log continues size %d: %w", head.Size, old, err)
+		return nil, fmt.Errorf("prove that size %d of the log continues size %d: %w", head.Size, old, mismatch(err))
 	}
 	return p, nil
 }
@@ -38,9 +46,23 @@ func (r *Reader) RootAt(ctx context.Context, size int64, head Head) ([32]byte, e
 	}
 	root, err := tlog.TreeHash(size, r.hashes(ctx, head))
 	if err != nil {
-		return [32]byte{}, fmt.Errorf("root at size %d: %w", size, err)
+		return [32]byte{}, fmt.Errorf("root at size %d: %w", size, mismatch(err))
 	}
 	return root, nil
+}
+
+// readError keeps apart what could not be read from what does not fit.
+type readError struct{ error }
+
+func (e readError) Unwrap() error { return e.error }
+
+// mismatch marks what tlog says of hashes that do not lead to the root.
+func mismatch(err error) error {
+	var unread readError
+	if errors.As(err, &unread) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrAltered, err)
 }
 
 func (r *Reader) hashes(ctx context.Context, head Head) tlog.HashReader {
@@ -63,7 +85,7 @@ func (t tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	for i, tile := range tiles {
 		b, err := t.tile(tile)
 		if err != nil {
-			return nil, fmt.Errorf("tile %s: %w", tile.Path(), err)
+			return nil, readError{fmt.Errorf("tile %s: %w", tile.Path(), err)}
 		}
 		out[i] = b
 	}
@@ -88,6 +110,9 @@ func (t tileReader) tile(want tlog.Tile) (out []byte, err error) {
 // makes one that is not complete from the level below.
 func tileAt(ctx context.Context, q querier, want tlog.Tile) (out []byte, err error) {
 	err = q.QueryRowContext(ctx, tileQuery, want.L, want.N).Scan(&out)
+	if err == nil && len(out) != tileBytes {
+		return nil, fmt.Errorf("it has %d bytes: %w", len(out), ErrAltered)
+	}
 	if err == nil {
 		return out[:want.W*tlog.HashSize], nil
 	}

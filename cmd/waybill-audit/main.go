@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/cmd/waybill-audit/logfile"
+	"waybill/events/checkpoint"
 	"waybill/replay"
 	"waybill/store"
 )
@@ -32,6 +33,10 @@ type cli struct {
 	Verify verifyCmd `cmd:"" help:"Is the log whole and unaltered?"`
 	Replay replayCmd `cmd:"" help:"Does every decision follow from what was recorded before it?"`
 	Show   showCmd   `cmd:"" help:"Print events of the log, with the evidence they cite."`
+	Export exportCmd `cmd:"" help:"Print the exact bytes of all events, one a line."`
+
+	Prove      proveCmd      `cmd:"" help:"Write a proof that a stranger can check: that an event is in the log, or that one checkpoint continues another."`
+	Checkproof checkproofCmd `cmd:"" help:"Does a proof hold, under a public key?"`
 }
 
 // target is the log file every command takes.
@@ -160,42 +165,12 @@ func classify(err error) (code string, exit int) {
 		return "not_initialised", exitNoLog
 	case errors.Is(err, store.ErrNotLog):
 		return "not_a_log", exitUsage
+	case errors.Is(err, checkpoint.ErrMalformed):
+		return "usage", exitUsage
 	case errors.As(err, &usage):
 		return "usage", exitUsage
 	}
 	return "internal", exitInternal
-}
-
-type verifyCmd struct{ target }
-
-// Help is shown under the usage.
-func (verifyCmd) Help() string {
-	return "Example:\n  waybill-audit verify .waybill/log.db\n\nReads every byte: events, leaf hashes, tiles, roots, evidence. Exit 0 whole, 20 altered, 22 written by a newer waybill."
-}
-
-// Run verifies the log.
-func (c verifyCmd) Run(a *app) error {
-	l, err := logfile.Open(c.Log)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	v, err := replay.Verify(a.ctx, l)
-	if err != nil {
-		return err
-	}
-	root := hex.EncodeToString(v.Root[:])
-	if !c.JSON {
-		_, err = fmt.Fprintf(a.out, "log %s: %d events whole and unaltered, %d pieces of evidence\nhead %d, root %s\n", v.Log, v.Size, v.Evidence, v.Size, root)
-		return err
-	}
-	return a.printJSON(struct {
-		Log      string `json:"log"`
-		Size     int64  `json:"size"`
-		Root     string `json:"root"`
-		HeadSeq  int64  `json:"head_seq"`
-		Evidence int64  `json:"evidence"`
-	}{v.Log, v.Size, root, v.Size, v.Evidence})
 }
 
 type replayCmd struct{ target }

@@ -126,6 +126,11 @@ type verifyDoc struct {
 	Root     string `json:"root"`
 	HeadSeq  int64  `json:"head_seq"`
 	Evidence int64  `json:"evidence"`
+
+	Checkpoints int64   `json:"checkpoints"`
+	Signed      int64   `json:"signed"`
+	Key         string  `json:"key"`
+	Copy        *copied `json:"copy"`
 }
 
 type replayDoc struct {
@@ -169,7 +174,7 @@ func TestWholeLogVerifiesAndReplays(t *testing.T) {
 		root, n := hex.EncodeToString(head.Hash[:]), decisionsOf(l)
 
 		out, _ := wants(t, 0, "verify", "--json", path)
-		if got, want := document[verifyDoc](t, out), (verifyDoc{replaytest.ID, head.Size, root, head.Size, int64(len(l.Kept))}); got != want {
+		if got, want := document[verifyDoc](t, out), (verifyDoc{Log: replaytest.ID, Size: head.Size, Root: root, HeadSeq: head.Size, Evidence: int64(len(l.Kept)), Key: replaytest.Key}); got != want {
 			t.Errorf("verify: got %+v, want %+v", got, want)
 		}
 		out, _ = wants(t, 0, "replay", path, "--json")
@@ -268,7 +273,7 @@ func TestWhatANewerWaybillWroteExits22(t *testing.T) {
 
 func TestMissingLogExits9AndIsNotMade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.db")
-	for _, command := range []string{"verify", "replay", "show"} {
+	for _, command := range []string{"verify", "replay", "show", "export"} {
 		out, errs := wants(t, 9, command, "--json", path)
 		if d := document[errorsDoc](t, out); d.Error.Code != "not_initialised" || d.Error.Where != nil || errs != "" {
 			t.Errorf("%s: got %s and %q", command, out, errs)
@@ -277,6 +282,7 @@ func TestMissingLogExits9AndIsNotMade(t *testing.T) {
 			t.Errorf("%s does not name the file: %s", command, errs)
 		}
 	}
+	wants(t, 9, "prove", path, "1")
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a log was made")
 	}
@@ -303,7 +309,7 @@ func TestWrongUseExits2(t *testing.T) {
 
 func TestHelpHasAnExampleOfEachCommand(t *testing.T) {
 	out, _ := wants(t, 0, "--help")
-	for _, command := range []string{"verify", "replay", "show"} {
+	for _, command := range []string{"verify", "replay", "show", "export", "prove", "checkproof"} {
 		if !strings.Contains(out, command) {
 			t.Errorf("--help does not name %s:\n%s", command, out)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/cmd/waybill/config"
-	"waybill/cmd/waybill/text"
 	"waybill/domain"
 	"waybill/harness"
 	"waybill/harness/bus"
@@ -18,18 +17,26 @@ import (
 
 type callCmd struct {
 	common
-	Once       bool          `help:"Without a service: start the peers, call, and stop them."`
-	Host       string        `default:"local" placeholder:"NAME" help:"Who calls; its credentials must be there (local)."`
-	Timeout    time.Duration `placeholder:"D" help:"How long the call may take, such as 5s; the peer's call_timeout if absent."`
-	CallID     string        `name:"call-id" placeholder:"ID" help:"An id of your own for the call."`
-	Generation int64         `placeholder:"N" help:"The generation of the namespace you saw; a changed route is then refused."`
-	Tool       string        `arg:"" help:"The canonical name."`
-	Arguments  string        `arg:"" optional:"" default:"{}" help:"A JSON object."`
+	Once         bool          `help:"Without a service: start the peers, call, and stop them."`
+	Host         string        `default:"local" placeholder:"NAME" help:"Who calls; its credentials must be there (local)."`
+	Timeout      time.Duration `placeholder:"D" help:"How long the call may take without an answer or progress, such as 5s; the peer's call_timeout if absent."`
+	Limit        time.Duration `placeholder:"D" help:"How long it may take however much progress there is; the peer's call_limit if absent."`
+	Wait         time.Duration `placeholder:"D" help:"How long to wait for a peer that is down; without it the call is refused at once."`
+	Progress     bool          `help:"Print the progress of the call on standard error."`
+	CallID       string        `name:"call-id" placeholder:"ID" help:"An id of your own for the call."`
+	Generation   int64         `placeholder:"N" help:"The generation of the namespace you saw; a changed route is then refused."`
+	Capabilities string        `placeholder:"JSON" help:"What you can do when the tool asks, such as {\"elicitation\":{}}."`
+	Input        string        `placeholder:"JSON" help:"Goes on with a call that asked for input: an object with an answer to each of its inputRequests."`
+	State        string        `placeholder:"JSON_STRING" help:"The requestState that came with it, in its quotes."`
+	Tool         string        `arg:"" help:"The canonical name."`
+	Arguments    string        `arg:"" optional:"" default:"{}" help:"A JSON object."`
 }
 
 // Help is shown under the usage.
 func (callCmd) Help() string {
 	return "Example:\n  waybill call -c waybill.yaml search '{\"query\":\"tea\"}'\n\n" +
+		"To go on with a call that ended with input_required, repeat it:\n" +
+		"  waybill call --call-id ID --input '{\"confirm\":{\"action\":\"accept\"}}' --state '\"s\"' search '{\"query\":\"tea\"}'\n\n" +
 		"Prints the reply as JSON. Exit 0 complete, 4 tool error, 5 refused, 6 lost, 7 timed out, 8 cancelled, 9 not running, " +
 		"10 input required, 11 protocol error; ran in the reply says whether the tool may have run."
 }
@@ -39,6 +46,9 @@ func (c callCmd) Run(a *app) error {
 	f, err := a.load(c.file())
 	if err != nil {
 		return err
+	}
+	if c.Progress && c.CallID == "" {
+		c.CallID = bus.NewCallID() // progress is published under the id
 	}
 	request, err := c.request()
 	if err != nil {
@@ -64,44 +74,81 @@ func (c callCmd) Run(a *app) error {
 	return c.print(a, reply)
 }
 
-// request builds the submitted JSON. The arguments go in as they were typed.
+// request builds the submitted JSON. What is JSON already goes in as it was typed.
 func (c callCmd) request() ([]byte, error) {
-	if !jsontext.Value(c.Arguments).IsValid() || jsontext.Value(c.Arguments).Kind() != '{' {
-		return nil, usageError(errors.New("the arguments must be one JSON object, in which no key comes twice"))
+	b := []byte("{")
+	for _, m := range []struct {
+		key, value string
+		kind       jsontext.Kind
+		want       string
+	}{
+		{"arguments", c.Arguments, '{', "the arguments must be one JSON object, in which no key comes twice"},
+		{"capabilities", c.Capabilities, '{', "--capabilities must be one JSON object"},
+		{"inputResponses", c.Input, '{', "--input must be one JSON object"},
+		{"requestState", c.State, '"', "--state must be one JSON string, in its quotes"},
+	} {
+		if m.value == "" && m.key != "arguments" {
+			continue
+		}
+		if v := jsontext.Value(m.value); !v.IsValid() || v.Kind() != m.kind {
+			return nil, usageError(errors.New(m.want))
+		}
+		b = fmt.Appendf(b, `"%s":%s,`, m.key, m.value)
 	}
-	tool, err := json.Marshal(c.Tool)
+	head, err := c.head()
 	if err != nil {
 		return nil, usageError(err)
 	}
-	b := fmt.Appendf(nil, `{"tool":%s,"arguments":%s`, tool, c.Arguments)
-	if c.CallID != "" {
-		id, err := json.Marshal(c.CallID)
-		if err != nil {
-			return nil, usageError(err)
-		}
-		b = fmt.Appendf(b, `,"call_id":%s`, id)
-	}
-	if c.Generation != 0 {
-		b = fmt.Appendf(b, `,"generation":%d`, c.Generation)
-	}
-	if c.Timeout != 0 {
-		b = fmt.Appendf(b, `,"timeout_ms":%d`, max(1, c.Timeout.Milliseconds()))
-	}
-	return append(b, '}'), nil
+	return append(b, head[1:]...), nil
 }
+
+// head is the object of what the request holds beside what was typed as JSON.
+func (c callCmd) head() ([]byte, error) {
+	if (c.Input != "" || c.State != "") && c.CallID == "" {
+		return nil, errors.New("--input and --state go on with a call: name its --call-id")
+	}
+	return json.Marshal(struct {
+		Tool       string `json:"tool"`
+		CallID     string `json:"call_id,omitzero"`
+		Generation int64  `json:"generation,omitzero"`
+		Timeout    int64  `json:"timeout_ms,omitzero"`
+		Limit      int64  `json:"limit_ms,omitzero"`
+		Wait       int64  `json:"wait_ms,omitzero"`
+		Progress   bool   `json:"progress,omitzero"`
+	}{c.Tool, c.CallID, c.Generation, milliseconds(c.Timeout), milliseconds(c.Limit), milliseconds(c.Wait), c.Progress})
+}
+
+// milliseconds rounds up to 1 what is less and not 0.
+func milliseconds(d time.Duration) int64 {
+	if d > 0 {
+		return max(1, d.Milliseconds())
+	}
+	return d.Milliseconds()
+}
+
+// told prints progress as it came.
+func (a *app) told(progress []byte) { a.progress("progress %s", progress) }
 
 // over sends the call to the running service. It waits somewhat longer than the
 // call may take: the service always answers.
 func (c callCmd) over(a *app, f *config.File, svc *remote, request []byte) ([]byte, error) {
-	patience := c.Timeout
-	for _, p := range f.Peers {
-		if c.Timeout == 0 {
-			patience = max(patience, p.CallTimeout)
+	patience := max(c.Timeout, c.Limit)
+	if c.Timeout == 0 || c.Limit == 0 {
+		patience = max(patience, longestCall(f))
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, patience+c.Wait+askPatience)
+	defer cancel()
+	stop := func() error { return nil }
+	if c.Progress {
+		var err error
+		if stop, err = svc.client.Progress(ctx, c.CallID, a.told); err != nil {
+			return nil, fmt.Errorf("listen for progress over NATS (service pid %d): %w", svc.run.PID, err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, patience+askPatience)
-	defer cancel()
 	reply, _, err := svc.client.Request(ctx, "call", request)
+	if ended := stop(); err == nil && ended != nil {
+		a.progress("waybill: warning: not all progress was seen: %v", ended)
+	}
 	switch {
 	case errors.Is(err, bus.ErrNotServing):
 		return nil, notRunning("%w", err)
@@ -126,6 +173,7 @@ func (c callCmd) once(a *app, f *config.File, request []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.onProgress = func(_ domain.CallID, progress []byte) { a.told(progress) }
 	a.progress("starting %s for one call", count(len(f.Peers), "peer"))
 	var reply []byte
 	if err = n.engine.WaitSettled(a.ctx); err == nil {
@@ -138,6 +186,7 @@ func (c callCmd) once(a *app, f *config.File, request []byte) ([]byte, error) {
 
 func (c callCmd) print(a *app, reply []byte) error {
 	var r struct {
+		CallID string         `json:"call_id"`
 		Status domain.Status  `json:"status"`
 		Code   string         `json:"code"`
 		Ran    domain.Ran     `json:"ran"`
@@ -148,16 +197,14 @@ func (c callCmd) print(a *app, reply []byte) error {
 	if err := json.Unmarshal(reply, &r); err != nil {
 		return fmt.Errorf("the reply is no reply of waybill: %w", err)
 	}
-	if c.wantJSON() {
-		fmt.Fprintf(a.out, "%s\n", reply)
-	} else {
-		fmt.Fprintf(a.out, "%s\n", text.Indent(reply))
-	}
+	a.printReply(reply, c.wantJSON())
 	switch {
 	case r.Reason != "":
 		a.progress("waybill: %s: %s", r.Code, r.Reason)
 	case r.Code == string(domain.CodeResultTooLarge):
 		a.progress("waybill: the call ran, but its result of %d bytes does not fit one NATS message", r.Size)
+	case r.Status == domain.StatusInputRequired:
+		a.progress("waybill: the tool asks for input: repeat the call with --call-id %s, --input and, if requestState came, --state", r.CallID)
 	case r.Status != domain.StatusComplete:
 		a.progress("waybill: %s (%s); ran: %s", r.Status, r.Code, r.Ran)
 	}

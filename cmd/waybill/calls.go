@@ -15,6 +15,7 @@ import (
 type callsCmd struct {
 	Outcome outcomeCmd `cmd:"" help:"Say what became of a call, from the log; after a crash too."`
 	Cancel  cancelCmd  `cmd:"" help:"Give up a call that is under way; its own reply says how it ended."`
+	Resend  resendCmd  `cmd:"" help:"Send a call again that was lost or timed out: an operator's decision, on record."`
 }
 
 // oneCall names a call of a host.

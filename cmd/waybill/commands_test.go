@@ -174,7 +174,7 @@ func TestCallOnceEndsAsItsExitCodeSays(t *testing.T) {
 		{"fail", `{}`, exitToolError, "tool_error", "tool_error", "yes"},
 		{"nobody", `{}`, exitRefused, "refused", "unknown_tool", "no"},
 		{"leave", `{}`, exitLost, "lost", "transport_lost", "maybe"},
-		{"ask", `{}`, exitInputRequired, "input_required", "input_required", "maybe"},
+		{"ask", `{}`, exitProtocolError, "protocol_error", "undeclared_input", "maybe"},
 		{"untyped", `{}`, exitProtocolError, "protocol_error", "no_result_type", "maybe"},
 		{"rpc_error", `{}`, exitProtocolError, "protocol_error", "peer_error", "maybe"},
 	} {
@@ -389,9 +389,10 @@ func TestANodeThatCannotBeOpenedSaysWhy(t *testing.T) {
 }
 
 func TestHelpHasAnExample(t *testing.T) {
-	for _, c := range []string{"init", "pin", "check", "serve", "call", "tools", "peers", "events", "demo"} {
+	for _, c := range []string{"init", "pin", "check", "serve", "call", "tools", "peers", "peers revive", "calls outcome", "calls cancel",
+		"calls resend", "events", "demo"} {
 		var out, errs syncBuffer
-		if code := run([]string{c, "--help"}, &out, &errs); code != exitDone || !strings.Contains(out.String(), "Example:\n  waybill "+c) && !strings.Contains(out.String(), "waybill "+c) {
+		if code := run(append(strings.Fields(c), "--help"), &out, &errs); code != exitDone || !strings.Contains(out.String(), "Example:\n  waybill "+c) && !strings.Contains(out.String(), "waybill "+c) {
 			t.Errorf("waybill %s --help: exit %d\n%s%s", c, code, out.String(), errs.String())
 		}
 	}

@@ -18,21 +18,26 @@ import (
 // audit verifies and replays the log, and returns the state it folds to.
 func (w *world) audit() *domain.State {
 	w.t.Helper()
-	l, err := logfile.Open(w.log())
+	return auditLog(w.t, w.log())
+}
+
+func auditLog(t testing.TB, path string) *domain.State {
+	t.Helper()
+	l, err := logfile.Open(path)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer l.Close()
 	v, err := replay.Verify(context.Background(), l)
 	if err != nil {
-		w.t.Fatalf("verify: %v", err)
+		t.Fatalf("verify: %v", err)
 	}
 	r, err := replay.Replay(context.Background(), l)
 	if err != nil {
-		w.t.Fatalf("replay: %v", err)
+		t.Fatalf("replay: %v", err)
 	}
 	if v.Size != r.Size || r.Agreed != r.Decisions || r.Decisions == 0 {
-		w.t.Fatalf("verify says %d events, replay %d, %d of %d decisions agree", v.Size, r.Size, r.Agreed, r.Decisions)
+		t.Fatalf("verify says %d events, replay %d, %d of %d decisions agree", v.Size, r.Size, r.Agreed, r.Decisions)
 	}
 	return r.State
 }

@@ -241,8 +241,8 @@ func resultCases() []labCase {
 		modern("B142", image.ends("complete result_too_large yes"), usual[0]).with(func(c *labCase) {
 			c.note, c.top = "within the limit", "limits: {frame: 64MiB}"
 		}),
-		modern("B142", image.ends("lost frame_too_large maybe"), usual[0].ends(comingBack)).with(func(c *labCase) { c.note = "over the limit" }),
-		first("B145", labCall{want: "input_required input_required maybe"}),
+		modern("B142", image.ends("lost frame_too_large maybe"), usual[0]).with(func(c *labCase) { c.note = "over the limit" }),
+		first("B145", labCall{want: "protocol_error undeclared_input maybe"}),
 		modern("B153", labCall{tool: "echo", timeout: "1s", want: timedOut}).with(func(c *labCase) {
 			c.set, c.after = map[string]string{"FAKEPEER_SCALE": "0.25"}, executedOnce
 		}),

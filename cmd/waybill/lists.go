@@ -58,15 +58,24 @@ func (c toolsCmd) Run(a *app) error {
 	return nil
 }
 
-type peersCmd struct{ common }
+// peersCmd prints the peer table where no verb is given.
+type peersCmd struct {
+	List   listPeersCmd `cmd:"" default:"withargs" help:"Print the peer table."`
+	Revive reviveCmd    `cmd:"" help:"Start a peer again that is down: an operator's decision, on record."`
+}
 
 // Help is shown under the usage.
-func (peersCmd) Help() string {
+func (peersCmd) Help() string { return listPeersCmd{}.Help() }
+
+type listPeersCmd struct{ common }
+
+// Help is shown under the usage.
+func (listPeersCmd) Help() string {
 	return "Example:\n  waybill peers -c waybill.yaml\n\nWithout a service, the state at the end of the log."
 }
 
 // Run prints the peer table.
-func (c peersCmd) Run(a *app) error {
+func (c listPeersCmd) Run(a *app) error {
 	var r domain.Report
 	err := c.read(a, func(svc *remote) error { return svc.ask(a.ctx, "peers", nil, &r) }, func(v *projections.Views, _ string) (err error) {
 		r, err = v.Report(a.ctx)

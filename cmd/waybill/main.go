@@ -27,9 +27,9 @@ type cli struct {
 	Check  checkCmd  `cmd:"" help:"Probe and list all peers, and print the report."`
 	Serve  serveCmd  `cmd:"" help:"Run the service until a signal comes."`
 	Call   callCmd   `cmd:"" help:"Call a tool and print the reply."`
-	Calls  callsCmd  `cmd:"" help:"What became of a call; give one up."`
+	Calls  callsCmd  `cmd:"" help:"What became of a call; give one up; send one again."`
 	Tools  toolsCmd  `cmd:"" help:"Print the tools that can be called."`
-	Peers  peersCmd  `cmd:"" help:"Print the peer table."`
+	Peers  peersCmd  `cmd:"" help:"Print the peer table; start a peer again that is down."`
 	Events eventsCmd `cmd:"" help:"Print events of the log."`
 	Demo   demoCmd   `cmd:"" help:"Run the whole job on three real peers in a temporary directory."`
 

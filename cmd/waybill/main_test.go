@@ -21,6 +21,7 @@ var testPeers = map[string]func(args []string) int{
 	"scripted-peer": func(args []string) int { return scriptedPeer(args, os.Stdin, os.Stdout) },
 	"fast-peer":     func([]string) int { return fastPeer(os.Stdin, os.Stdout) },
 	"pipe-peer":     pipePeer,
+	"soak-peer":     soakPeer,
 }
 
 // TestMain makes the test binary many programs: the tests; a peer; and waybill

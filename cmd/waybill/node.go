@@ -7,7 +7,10 @@ import (
 	"os"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"waybill/cmd/waybill/config"
+	"waybill/cmd/waybill/config/redact"
 	"waybill/domain"
 	"waybill/harness"
 	"waybill/harness/peer"
@@ -31,6 +34,10 @@ type node struct {
 	engine *harness.Engine
 	views  *projections.Views
 	peers  *peer.Manager
+
+	// onProgress is told what a peer says of a call whose host listens. It is set
+	// before the first call is submitted and must not block.
+	onProgress func(id domain.CallID, progress []byte)
 }
 
 // load reads the configuration and says what somebody should know.
@@ -50,7 +57,7 @@ func dataDir(f *config.File) harness.DataDir { return harness.DataDir(f.Data) }
 // openNode takes the data directory, opens the log and starts the engine: the
 // peers begin to be probed.
 func (a *app) openNode(f *config.File) (*node, error) {
-	n := &node{app: a, file: f, dir: dataDir(f)}
+	n := &node{app: a, file: f, dir: dataDir(f), onProgress: func(domain.CallID, []byte) {}}
 	if err := n.open(); err != nil {
 		return nil, errors.Join(err, n.release())
 	}
@@ -87,10 +94,12 @@ func (n *node) startEngine() error {
 	if err != nil {
 		return err
 	}
-	redact := config.NewRedactor(n.file.Secrets(os.LookupEnv)).Redact
-	n.app.logger = slog.New(redacting{n.app.logger.Handler(), redact})
+	secrets := redact.New(n.file.Secrets(os.LookupEnv))
+	n.app.logger = slog.New(redact.Handler(n.app.logger.Handler(), secrets))
 	n.engine, err = harness.StartEngine(n.app.ctx, harness.EngineConfig{
-		Log: n.log, Config: n.file.Domain(lock, os.LookupEnv), Digest: digest, Redact: redact, Version: version, Logger: n.app.logger,
+		Log: n.log, Config: n.file.Domain(lock, os.LookupEnv), Digest: digest, Redact: secrets.Redact, Version: version, Logger: n.app.logger,
+		HostInflight: n.file.Limits.HostInflight, HostRate: n.file.Limits.HostRate,
+		Progress: func(id domain.CallID, progress []byte) { n.onProgress(id, progress) },
 		NewPeers: func(report func(domain.Data, []byte, []byte)) (harness.Peers, error) {
 			return n.newPeers(lock, report, digest)
 		},
@@ -108,6 +117,7 @@ func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []by
 		return nil, fmt.Errorf("find this program for the watchdog: %w", err)
 	}
 	n.peers, err = peer.NewManager(peer.Config{Specs: n.file.Specs(lock, os.LookupEnv), FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,
+		Progress:   func(call string, progress jsontext.Value) { n.engine.Loop.Progress(call, progress) }, // only after a call was sent
 		ClientName: "waybill", ClientVersion: version, Watchdog: []string{self, "watchdog"}, Logger: n.app.logger})
 	return n.peers, err
 }

@@ -122,9 +122,9 @@ func requestRows() []pipeRow {
 				return lines(`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":[1],"method":"ping"}`, frame)
 			})},
 		{name: "notifications before each answer",
-			noise: []string{"notification 4", "notification_cancelled 4", "notification_list_changed 4", "notification_message 4", "notification_progress 4"},
+			noise: []string{"notification 4", "notification_cancelled 4", "notification_list_changed 4", "notification_message 4", "progress_ignored 4"},
 			any:   func(p *pipeScript, _ rpc, frame string) { p.line(lines(notices, frame)) }},
-		{name: "progress after the answer", noise: []string{"notification_progress 2"},
+		{name: "progress after the answer", noise: []string{"progress_ignored 2"},
 			call: func(p *pipeScript, m rpc, frame string) {
 				p.line(lines(frame, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":3}}`, m.ID)))
 			}},

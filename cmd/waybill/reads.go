@@ -105,11 +105,13 @@ type statusReply struct {
 	Viewed    int64  `json:"viewed"`
 	Inflight  int    `json:"inflight"`
 	Dropped   int64  `json:"dropped_requests"` // reply subject outside the host's inbox
+	Unheard   int64  `json:"dropped_progress"` // no connection, or too much at once
 	Stream    string `json:"stream_error,omitempty"`
 }
 
 func (s *server) status(ctx context.Context, _ *bus.Request) (any, error) {
-	r := statusReply{Log: s.log.ID(), Published: s.publisher.Position(), Viewed: s.views.Position(), Dropped: s.service.Dropped()}
+	r := statusReply{Log: s.log.ID(), Published: s.publisher.Position(), Viewed: s.views.Position(), Dropped: s.service.Dropped(),
+		Unheard: s.listeners.Dropped()}
 	if err := s.publisher.Err(); err != nil {
 		r.Stream = err.Error()
 	}

@@ -24,16 +24,23 @@ type remote struct {
 	client *bus.Client
 }
 
-// running connects to the service that holds the data directory. It returns nil
-// where none runs.
+// running connects to the service that holds the data directory, as a host. It
+// returns nil where none runs.
 func (a *app) running(f *config.File, host string) (*remote, error) {
+	return a.runningFor(f, func(ctx context.Context, run harness.Run) (*bus.Client, error) {
+		return bus.Dial(ctx, run.URL, run.Credentials, host, run.Prefix)
+	})
+}
+
+// runningFor is running for who dials otherwise.
+func (a *app) runningFor(f *config.File, dial func(context.Context, harness.Run) (*bus.Client, error)) (*remote, error) {
 	run, err := dataDir(f).Running()
 	if err != nil || run == nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, askPatience)
 	defer cancel()
-	c, err := bus.Dial(ctx, run.URL, run.Credentials, host, run.Prefix)
+	c, err := dial(ctx, *run)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &exitError{exit: exitConfig, code: "credentials", err: err}
 	}

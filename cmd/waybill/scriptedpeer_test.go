@@ -15,14 +15,23 @@ import (
 // ("got") and each call it runs ("ran") in a file. Its modes are modern, legacy,
 // refusing (an unknown error to everything), silent (never answers), mute (a
 // legacy one that does not answer what it does not know), leaving (one that exits
-// then) and vast (a modern one with 20,000 more tools).
+// then), vast (a modern one with 20,000 more tools) and fire (a modern one with the
+// tools of fireTools, that notes its "pid" and ends at once while the file beside
+// its record that ends in .down is there).
 func scriptedPeer(args []string, in io.Reader, out io.Writer) int {
 	mode, file := args[0], args[1]
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 1
 	}
-	p := &peerScript{mode: mode, note: f, out: out}
+	p := &peerScript{mode: mode, file: file, note: f, out: out}
+	if mode == "fire" {
+		fmt.Fprintf(f, "pid %d\n", os.Getpid())
+		if _, err := os.Stat(file + ".down"); err == nil {
+			fmt.Fprintln(os.Stderr, "down")
+			return 7
+		}
+	}
 	if len(args) > 2 {
 		p.mode, p.awaits = "modern", args[2]
 	}
@@ -40,6 +49,7 @@ func scriptedPeer(args []string, in io.Reader, out io.Writer) int {
 
 type peerScript struct {
 	mode   string
+	file   string
 	awaits string // a file in which another peer must have noted its probe before ours is answered
 	note   io.Writer
 	mu     sync.Mutex
@@ -52,6 +62,11 @@ type rpc struct {
 	Params struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
+		Input     json.RawMessage `json:"inputResponses"`
+		State     json.RawMessage `json:"requestState"`
+		Meta      struct {
+			Token json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
 	} `json:"params"`
 }
 
@@ -108,7 +123,7 @@ func (p *peerScript) await() {
 	}
 }
 
-func (p *peerScript) modern() bool { return p.mode == "modern" || p.mode == "vast" }
+func (p *peerScript) modern() bool { return p.mode == "modern" || p.mode == "vast" || p.mode == "fire" }
 
 func (p *peerScript) list() string {
 	var tools []string
@@ -118,6 +133,9 @@ func (p *peerScript) list() string {
 	}
 	for _, name := range names {
 		tools = append(tools, `{"name":"`+name+`","description":"A tool.","inputSchema":{"type":"object"}}`)
+	}
+	if p.mode == "fire" {
+		tools = append(tools, fireTools...)
 	}
 	list := `"tools":[` + strings.Join(tools, ",") + `]`
 	if p.modern() {
@@ -148,6 +166,44 @@ func (p *peerScript) call(m rpc) bool {
 		p.say(m, `{`+kind+`"content":[{"type":"text","text":"`+strings.Repeat("x", 2<<20)+`"}]}`)
 	case "leave":
 		return false
+	default:
+		return p.fire(m)
+	}
+	return true
+}
+
+// fireTools: tell reports progress, confirm asks for input, once ends the process
+// the first time it runs, odd breaks its outputSchema.
+var fireTools = []string{
+	`{"name":"tell","inputSchema":{"type":"object"}}`, `{"name":"confirm","inputSchema":{"type":"object"}}`,
+	`{"name":"once","inputSchema":{"type":"object"}}`,
+	`{"name":"odd","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["sum"]}}`,
+}
+
+func (p *peerScript) fire(m rpc) bool {
+	switch m.Params.Name {
+	case "tell":
+		for _, far := range []string{`"progress":0.5`, `"progress":1,"total":2,"message":"half"`} {
+			if m.Params.Meta.Token != nil {
+				p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + string(m.Params.Meta.Token) + `,` + far + `}}`)
+				<-time.After(150 * time.Millisecond) // faster progress is thinned out
+			}
+		}
+		p.say(m, `{"resultType":"complete","content":[]}`)
+	case "confirm":
+		if m.Params.Input == nil {
+			p.say(m, `{"resultType":"input_required","inputRequests":{"sure":{"method":"elicitation/create","params":{"mode":"form",`+
+				`"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}}},"requestState":"round \"1\""}`)
+			return true
+		}
+		p.say(m, `{"resultType":"complete","content":[],"structuredContent":{"input":`+string(m.Params.Input)+`,"state":`+string(m.Params.State)+`}}`)
+	case "once":
+		if b, _ := os.ReadFile(p.file); strings.Count(string(b), "ran once ") == 1 {
+			return false
+		}
+		p.say(m, `{"resultType":"complete","content":[]}`)
+	case "odd":
+		p.say(m, `{"resultType":"complete","content":[],"structuredContent":{"total":1}}`)
 	}
 	return true
 }

@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	drainPatience = 10 * time.Second // for calls under way when a signal comes
 	viewPatience  = 10 * time.Second // for the views to catch up
 	busPatience   = 10 * time.Second // for the stream to catch up
 	publishLinger = 10 * time.Millisecond
@@ -27,7 +26,7 @@ type serveCmd struct{ common }
 // Help is shown under the usage.
 func (serveCmd) Help() string {
 	return "Example:\n  waybill serve -c waybill.yaml\n\n" +
-		"Prints the start-up report and serves calls on NATS until SIGINT or SIGTERM; then calls under way finish, up to 10 seconds. " +
+		"Prints the start-up report and serves calls on NATS until SIGINT or SIGTERM; then calls under way finish, up to limits.drain. " +
 		"With --json the report is one line of JSON."
 }
 
@@ -57,6 +56,7 @@ type server struct {
 	users     bus.Users
 	service   *bus.Service
 	publisher *bus.Publisher
+	listeners *bus.Listeners
 }
 
 // credentialsDir is where the keys of the NATS users are.
@@ -95,6 +95,8 @@ func (s *server) start() error {
 	if err := s.startFollower(); err != nil {
 		return err
 	}
+	s.listeners = bus.StartListeners(s.users.Replies, prefix)
+	s.onProgress = func(id domain.CallID, progress []byte) { s.listeners.Publish(id.Host, id.ID, progress) }
 	s.service, err = bus.StartService(s.users.Replies, bus.ServiceConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger,
 		Refusal: func(code, message string) []byte {
 			return harness.Refused(domain.Code(code), message, s.log.ID()).Encode()
@@ -159,7 +161,7 @@ func (s *server) serve(asJSON bool) error {
 	}
 	select {
 	case <-s.app.ctx.Done():
-		s.app.progress("waybill: stopping; calls under way have %s", drainPatience)
+		s.app.progress("waybill: stopping; calls under way have %s", s.file.Limits.Drain)
 		return nil
 	case <-s.engine.Done():
 		return s.engine.Err()
@@ -171,10 +173,8 @@ func (s *server) serve(asJSON bool) error {
 // start makes up for.
 func (s *server) stop() error {
 	if s.service != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), drainPatience)
 		s.service.Stop()
-		_ = s.engine.Drain(ctx) // what is left is settled as cancelled by the stop
-		cancel()
+		s.drain()
 	}
 	err := s.engine.Stop("signal")
 	var halt *harness.HaltError
@@ -188,13 +188,37 @@ func (s *server) stop() error {
 	}
 	err = errors.Join(err, s.engine.Close())
 	if s.service != nil {
+		s.service.Wait() // orders end with the calls they wait for
 		err = errors.Join(err, s.dir.RemoveRun())
+	}
+	if s.listeners != nil {
+		s.listeners.Stop()
 	}
 	s.users.Close()
 	if s.nats != nil {
 		s.nats.Close()
 	}
 	return errors.Join(err, s.release())
+}
+
+// drain waits for the calls under way as long as limits.drain says, and tells how
+// many are left, at most once a second. What is left then is settled by the stop.
+func (s *server) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.file.Limits.Drain)
+	defer cancel()
+	for {
+		n := 0
+		if s.engine.Loop.Ask(ctx, func(st *domain.State) { n = st.InFlight() }) != nil || n == 0 {
+			return
+		}
+		s.app.progress("waybill: %s under way", count(n, "call"))
+		second, stop := context.WithTimeout(ctx, time.Second)
+		err := s.engine.Drain(second)
+		stop()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+	}
 }
 
 func (s *server) caughtUp(head int64) error {
@@ -224,25 +248,38 @@ func (s *server) handlers() bus.Handlers {
 			"outcome": func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.outcome) },
 			"status":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.status) },
 		},
+		Order: map[string]func(context.Context, *bus.Request){domain.VerbRevive: s.revive, domain.VerbResend: s.resend},
 	}
 }
 
-// respond sends the reply of a call. What does not fit is said at once, with its
-// size.
+// respond sends the reply of a call, after the progress that came before it. What
+// cannot fit is not even encoded; its size is said instead.
 func (s *server) respond(r *bus.Request, reply harness.Reply) {
-	err := r.Respond(reply.Encode(), string(reply.Code), httpLike(reply.Status))
+	s.listeners.Settle(r.Host, reply.CallID)
+	if s.tooLarge(reply) {
+		reply = reply.TooLarge()
+	}
+	err := r.Respond(reply.Encode(), string(reply.Code), httpLike(reply))
 	if errors.Is(err, bus.ErrTooLarge) {
 		reply = reply.TooLarge()
-		err = r.Respond(reply.Encode(), string(reply.Code), 413)
+		err = r.Respond(reply.Encode(), string(reply.Code), httpLike(reply))
 	}
 	if err != nil {
 		s.app.logger.Warn("a reply could not be sent; the outcome is in the log", "host", r.Host, "call", reply.CallID, "err", err)
 	}
 }
 
+// tooLarge reports whether the peer's bytes alone are more than a message holds.
+func (s *server) tooLarge(reply harness.Reply) bool {
+	return len(reply.Result)+len(reply.Error) > s.service.MaxReply()
+}
+
 // httpLike is the number that NATS wants beside an error code.
-func httpLike(s domain.Status) int {
-	switch s {
+func httpLike(r harness.Reply) int {
+	if r.Code == domain.CodeResultTooLarge {
+		return 413
+	}
+	switch r.Status {
 	case domain.StatusRefused:
 		return 409
 	case domain.StatusTimedOut:

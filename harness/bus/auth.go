@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	serviceUser = "service"
-	replierUser = "replier"
+	serviceUser  = "service"
+	replierUser  = "replier"
+	operatorUser = "operator"
 )
 
 // user is one NATS user: who it is, by its public key, and what it may do.
@@ -32,6 +33,9 @@ func users(prefix, logID string, c Credentials) []user {
 	list := []user{
 		serviceRole(prefix, logID, c.service.Public()),
 		replierRole(prefix, c.replier.Public()),
+	}
+	if c.operator.pair != nil {
+		list = append(list, operatorRole(prefix, c.operator.Public()))
 	}
 	for _, name := range c.HostNames() {
 		list = append(list, hostRole(prefix, name, c.hosts[name].Public()))
@@ -66,17 +70,19 @@ func serviceRole(prefix, logID, public string) user {
 	}
 }
 
-// replierRole receives what hosts and the service discovery of NATS ask, and
-// publishes into inboxes only. What a host names as its reply subject is
-// published by this user, so this user must not be able to write events.
+// replierRole receives what hosts, operators and the service discovery of NATS
+// ask, and publishes into inboxes and the progress of calls only. What a host
+// names as its reply subject is published by this user, so this user must not be
+// able to write events.
 func replierRole(prefix, public string) user {
 	return user{
 		name:    replierUser,
 		public:  public,
-		publish: []string{"_INBOX.>"},
+		publish: []string{"_INBOX.>", progressRoot(prefix, "*") + "*"},
 		subscribe: []string{
 			InboxPrefix(replierUser) + ".>",
 			RequestSubject(prefix, "*", "*"),
+			CommandSubject(prefix, "*", "*"),
 			"$SRV.>",
 		},
 		// To the server a * in a permission also matches a > in a
@@ -84,12 +90,24 @@ func replierRole(prefix, public string) user {
 		blind: []string{
 			prefix + "." + protocol + ".events.>",
 			prefix + "." + protocol + ".checkpoint.>",
+			prefix + "." + protocol + "." + progressToken + ".>",
 		},
 	}
 }
 
-// hostRole asks under its own name and reads its own inbox and the events. The
-// refusals matter if a host has the name of a log.
+// operatorRole orders, and reads nothing but the answers. Who holds its key says
+// under which name each order is recorded.
+func operatorRole(prefix, public string) user {
+	return user{
+		name:      operatorUser,
+		public:    public,
+		publish:   []string{CommandSubject(prefix, "*", "*")},
+		subscribe: []string{InboxPrefix(operatorUser) + ".>"},
+	}
+}
+
+// hostRole asks under its own name and reads its own inbox, the progress of its
+// own calls, and the events. The refusals matter if a host has the name of a log.
 func hostRole(prefix, name, public string) user {
 	return user{
 		name:    name,
@@ -98,9 +116,12 @@ func hostRole(prefix, name, public string) user {
 		refuse: []string{
 			prefix + "." + protocol + ".events.>",
 			prefix + "." + protocol + ".checkpoint.>",
+			prefix + "." + protocol + "." + opToken + ".>",
+			prefix + "." + protocol + "." + progressToken + ".>",
 		},
 		subscribe: []string{
 			InboxPrefix(name) + ".>",
+			progressRoot(prefix, name) + ">",
 			prefix + "." + protocol + ".events.>",
 		},
 	}
@@ -180,7 +201,7 @@ func checkHost(name string) error {
 	if !ValidName(name) {
 		return fmt.Errorf("host name %q: want %s", name, namePattern)
 	}
-	if name == serviceUser || name == replierUser {
+	if name == serviceUser || name == replierUser || name == operatorUser {
 		return fmt.Errorf("host name %q is taken by one of Waybill's own NATS users", name)
 	}
 	return nil

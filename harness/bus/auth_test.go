@@ -19,7 +19,7 @@ import (
 func TestWriteCredentialsMakesWhatIsMissingAndNothingElse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	made := must[[]string](t)(WriteCredentials(dir, DefaultPrefix, testLog, []string{LocalHost}))
-	want := []string{"service.nk", "replier.nk", "host-local.nk", AccountsFile}
+	want := []string{"service.nk", "replier.nk", "operator.nk", "host-local.nk", AccountsFile}
 	if got := baseNames(made); !slices.Equal(got, want) {
 		t.Fatalf("made %v, want %v", got, want)
 	}
@@ -93,6 +93,7 @@ func TestBadNamesAreRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{"waybill", testLog, ""},
 		{"waybill", testLog, "service"},
 		{"waybill", testLog, "replier"},
+		{"waybill", testLog, "operator"},
 		{"waybill", testLog, strings.Repeat("a", 64)},
 		{"way bill", testLog, "a"},
 		{"_INBOX", testLog, "a"},
@@ -153,12 +154,26 @@ var permissions = map[string][]permission{
 		{true, "waybill.v1.checkpoint." + testLog, false},
 		{true, "waybill.v1.checkpoint.local", false},
 		{true, "waybill.v1.op.reload.local", false},
+		{true, "waybill.v1.op.revive.local", false},
+		{true, "waybill.v1.op.local", false},
+		{true, "waybill.v1.progress.local", false},
+		{true, "waybill.v1.progress.local.x", false},
+		{true, "waybill.v1.progress.other.x", false},
+		{true, "_INBOX.operator.x", false},
 		{true, "_INBOX.local.x", false},
 		{true, "_INBOX.other.x", false},
 		{true, "$JS.API.INFO", false},
 		{true, "$SRV.PING", false},
 		{false, "_INBOX.local.x", true},
 		{false, "_INBOX.local.>", true},
+		{false, "waybill.v1.progress.local.>", true},
+		{false, "waybill.v1.progress.local.x", true},
+		{false, "waybill.v1.progress.other.>", false},
+		{false, "waybill.v1.progress.other.x", false},
+		{false, "waybill.v1.progress.*.x", false},
+		{false, "waybill.v1.progress.>", false},
+		{false, "waybill.v1.op.*.*", false},
+		{false, "_INBOX.operator.>", false},
 		{false, "waybill.v1.events.>", true},
 		{false, "waybill.v1.events." + testLog + ".call.>", true},
 		{false, "_INBOX.other.x", false},
@@ -174,16 +189,47 @@ var permissions = map[string][]permission{
 	"other": {
 		{true, "waybill.v1.call.other", true},
 		{true, "waybill.v1.call.local", false},
+		{false, "waybill.v1.progress.other.x", true},
+		{false, "waybill.v1.progress.local.x", false},
 		{false, "_INBOX.local.>", false},
 		{false, "_INBOX.other.>", true},
 	},
+	operatorUser: {
+		{true, "waybill.v1.op.revive.ann", true},
+		{true, "waybill.v1.op.resend.ann", true},
+		{true, "waybill.v1.op.revive", false},
+		{true, "waybill.v1.call.local", false},
+		{true, "waybill.v1.call.operator", false},
+		{true, "waybill.v1.cancel.local", false},
+		{true, "waybill.v1.progress.local.x", false},
+		{true, "waybill.v1.events." + testLog + ".call.routed.-", false},
+		{true, "_INBOX.operator.x", false},
+		{true, "_INBOX.local.x", false},
+		{true, "$JS.API.INFO", false},
+		{true, "$SRV.PING", false},
+		{false, "_INBOX.operator.>", true},
+		{false, "_INBOX.local.>", false},
+		{false, "_INBOX.>", false},
+		{false, "waybill.v1.op.*.*", false},
+		{false, "waybill.v1.events.>", false},
+		{false, "waybill.v1.progress.>", false},
+		{false, "waybill.v1.call.*", false},
+	},
 	replierUser: {
 		{true, "_INBOX.local.x", true},
+		{true, "_INBOX.operator.x", true},
+		{true, "waybill.v1.progress.local.x", true},
+		{true, "waybill.v1.progress.local.x.y", false},
+		{true, "waybill.v1.op.revive.ann", false},
 		{true, "waybill.v1.events." + testLog + ".call.routed.-", false},
 		{true, "waybill.v1.checkpoint." + testLog, false},
 		{true, "waybill.v1.call.local", false},
 		{true, "$JS.API.INFO", false},
 		{false, "waybill.v1.call.*", true},
+		{false, "waybill.v1.op.revive.*", true},
+		{false, "waybill.v1.op.resend.*", true},
+		{false, "waybill.v1.progress.>", false},
+		{false, "waybill.v1.progress.local.x", false},
 		{false, "$SRV.PING", true},
 		{false, "waybill.v1.events.>", false},
 		{false, "waybill.v1.checkpoint.*", false},
@@ -201,6 +247,9 @@ var permissions = map[string][]permission{
 		{true, "$JS.API.STREAM.MSG.DELETE." + StreamName(testLog), false},
 		{true, "waybill.v1.events.other-00000000.call.routed.-", false},
 		{true, "waybill.v1.call.local", false},
+		{true, "waybill.v1.op.revive.ann", false},
+		{true, "waybill.v1.progress.local.x", false},
+		{false, "waybill.v1.progress.>", false},
 		{true, "_INBOX.local.x", false},
 		{false, "_INBOX.service.>", true},
 		{false, "waybill.v1.call.*", false},
@@ -228,6 +277,9 @@ func TestTheReplierNeverSeesAnEvent(t *testing.T) {
 		if err := service.Publish(subject, nil); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := replier.Publish(ProgressSubject(DefaultPrefix, LocalHost, "x"), nil); err != nil {
+		t.Fatal(err)
 	}
 	for _, nc := range []*nats.Conn{service, replier} {
 		if err := nc.FlushWithContext(testContext(t)); err != nil {
@@ -262,7 +314,7 @@ func TestTheWrittenConfigurationGivesTheSamePermissions(t *testing.T) {
 // answers in order, so a round trip of something that is always refused shows
 // that what came before it was not.
 func checkPermissions(t *testing.T, c Credentials, to Target) {
-	ids := map[string]Identity{serviceUser: c.Service(), replierUser: c.Replier()}
+	ids := map[string]Identity{serviceUser: c.Service(), replierUser: c.Replier(), operatorUser: c.Operator()}
 	for _, name := range c.HostNames() {
 		ids[name] = must[Identity](t)(c.Host(name))
 	}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
+	"github.com/nats-io/nuid"
 )
 
 // ErrNotServing says that nothing answers the host's subject.
@@ -29,11 +31,11 @@ func (e *NotPermittedError) Error() string {
 	return fmt.Sprintf("not permitted to subscribe to %q with these credentials", e.Subject)
 }
 
-// Client is a host's side of the conversation, as the commands use it. Its
-// methods may be called at once.
+// Client is a host's or the operator's side of the conversation, as the commands
+// use it. Its methods may be called at once.
 type Client struct {
 	nc     *nats.Conn
-	host   string
+	host   string // or operatorUser
 	prefix string
 
 	mu      sync.Mutex
@@ -44,6 +46,15 @@ type Client struct {
 // gives up after five seconds. Close the client afterwards.
 func Dial(ctx context.Context, url, credsDir, host, prefix string) (*Client, error) {
 	id, err := LoadHost(credsDir, host)
+	if err != nil {
+		return nil, err
+	}
+	return DialAs(ctx, id, Target{URL: url}, prefix)
+}
+
+// DialOperator is Dial for the operator.
+func DialOperator(ctx context.Context, url, credsDir, prefix string) (*Client, error) {
+	id, err := LoadOperator(credsDir)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +138,15 @@ func (c *Client) RequestTraced(ctx context.Context, verb string, body []byte, tr
 	if traceparent != "" {
 		msg.Header = nats.Header{traceHeader: []string{traceparent}}
 	}
+	return c.ask(ctx, verb, msg)
+}
+
+// Order is Request for the operator, in the name of by.
+func (c *Client) Order(ctx context.Context, verb, by string, body []byte) (data []byte, code string, err error) {
+	return c.ask(ctx, verb, &nats.Msg{Subject: CommandSubject(c.prefix, verb, by), Data: body})
+}
+
+func (c *Client) ask(ctx context.Context, verb string, msg *nats.Msg) (data []byte, code string, err error) {
 	if size, limit := msg.Size()-len(msg.Subject), maxMessage(c.nc); size > limit {
 		return nil, "", fmt.Errorf("%s: the request has %d bytes, which is more than %d", verb, size, limit)
 	}
@@ -196,5 +216,56 @@ func (c *Client) Events(ctx context.Context, logID, pattern string, ready func()
 		if err := each(Published{Seq: seq, Subject: msg.Subject, Bytes: msg.Data}); err != nil {
 			return err
 		}
+	}
+}
+
+// NewCallID makes an id for a call, for a host that must know it beforehand.
+func NewCallID() string { return "cli-" + nuid.Next() }
+
+// Progress calls each, from one goroutine, with what is published of the progress
+// of a call of this host from now on. stop ends it and must be called once. What
+// came before is still handed over, so that after the reply of the call nothing of
+// it is missing when stop returns, unless it says why it ended early: a
+// *NotPermittedError, or ErrConnectionLost.
+func (c *Client) Progress(ctx context.Context, call string, each func(progress []byte)) (stop func() error, err error) {
+	subject := ProgressSubject(c.prefix, c.host, call)
+	watched, done := c.watch(ctx, subject)
+	sub, err := c.nc.SubscribeSync(subject)
+	if err == nil {
+		err = c.nc.FlushWithContext(watched)
+	}
+	if err != nil {
+		defer done()
+		return nil, c.fault(watched, subject, err)
+	}
+	var reader sync.WaitGroup
+	reader.Go(func() { handOver(watched, sub, each) })
+	return func() error {
+		early := watched.Err()
+		if early != nil {
+			early = c.fault(watched, subject, early)
+		}
+		done()
+		reader.Wait()
+		_ = sub.Unsubscribe() // fails only if the connection is gone
+		return early
+	}, nil
+}
+
+// handOver passes on what comes until ctx ends, and then what has come.
+func handOver(ctx context.Context, sub *nats.Subscription, each func([]byte)) {
+	for {
+		msg, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			break
+		}
+		each(msg.Data)
+	}
+	for n, _, _ := sub.Pending(); n > 0; n-- {
+		msg, err := sub.NextMsg(time.Second)
+		if err != nil {
+			return
+		}
+		each(msg.Data)
 	}
 }

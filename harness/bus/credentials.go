@@ -30,7 +30,8 @@ type Identity struct {
 	pair nkeys.KeyPair
 }
 
-// Name is the name of the user: "service", "replier" or the name of a host.
+// Name is the name of the user: "service", "replier", "operator" or the name of a
+// host.
 func (i Identity) Name() string { return i.name }
 
 // Public is the public key, beginning with U; empty for the zero Identity.
@@ -53,9 +54,10 @@ func (i Identity) GoString() string { return i.String() }
 
 // Credentials are the NATS users of one data directory with their keys.
 type Credentials struct {
-	service Identity
-	replier Identity
-	hosts   map[string]Identity
+	service  Identity
+	replier  Identity
+	operator Identity // zero in a directory that has none yet
+	hosts    map[string]Identity
 }
 
 // Service is the user that publishes events and speaks to JetStream.
@@ -63,6 +65,11 @@ func (c Credentials) Service() Identity { return c.service }
 
 // Replier is the user that receives requests and answers them.
 func (c Credentials) Replier() Identity { return c.replier }
+
+// Operator is the user that orders what operators may. It is the zero Identity,
+// with which nobody can connect, in a directory that was made without one and to
+// which WriteCredentials has not been applied since.
+func (c Credentials) Operator() Identity { return c.operator }
 
 // HostNames lists the hosts, sorted.
 func (c Credentials) HostNames() []string {
@@ -81,7 +88,11 @@ func (c Credentials) Host(name string) (Identity, error) {
 
 // String names the users and shows no key.
 func (c Credentials) String() string {
-	return "credentials of " + nameList(append([]string{serviceUser, replierUser}, c.HostNames()...))
+	names := []string{serviceUser, replierUser}
+	if c.operator.pair != nil {
+		names = append(names, operatorUser)
+	}
+	return "credentials of " + nameList(append(names, c.HostNames()...))
 }
 
 // GoString is String.
@@ -104,7 +115,7 @@ func WriteCredentials(dir, prefix, logID string, hosts []string) (made []string,
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the credentials directory: %w", err)
 	}
-	names := []string{serviceUser, replierUser}
+	names := []string{serviceUser, replierUser, operatorUser}
 	for _, host := range hosts {
 		names = append(names, "host-"+host)
 	}
@@ -217,7 +228,8 @@ func syncDir(dir string) error {
 }
 
 // LoadCredentials reads every key of a data directory. It creates nothing; an
-// error names the file and says what to do.
+// error names the file and says what to do. A missing key of the operator is no
+// error: there is no such user then.
 func LoadCredentials(dir string) (Credentials, error) {
 	c := Credentials{hosts: map[string]Identity{}}
 	var err error
@@ -225,6 +237,9 @@ func LoadCredentials(dir string) (Credentials, error) {
 		return Credentials{}, err
 	}
 	if c.replier, err = loadIdentity(dir, replierUser, replierUser); err != nil {
+		return Credentials{}, err
+	}
+	if c.operator, err = LoadOperator(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Credentials{}, err
 	}
 	names, err := hostFiles(dir)
@@ -238,6 +253,9 @@ func LoadCredentials(dir string) (Credentials, error) {
 	}
 	return c, nil
 }
+
+// LoadOperator reads the key of the operator and no other.
+func LoadOperator(dir string) (Identity, error) { return loadIdentity(dir, operatorUser, operatorUser) }
 
 // LoadHost reads the key of one host and no other, for programs that have been
 // given nothing else.

@@ -5,9 +5,10 @@
 // the truth and the stream is a copy: nothing here may hold up a decision, and
 // nothing may be published that has not been committed first.
 //
-// Three kinds of NATS user exist, each with an Ed25519 key of its own. The
+// Four kinds of NATS user exist, each with an Ed25519 key of its own. The
 // service publishes events and speaks to JetStream, the replier receives
-// requests and answers them, and each host submits calls under its own name.
+// requests and answers them, each host submits calls under its own name, and the
+// operator gives orders that hosts may not.
 // The replier may not publish events, so that a host that chooses a reply
 // subject with care still cannot write into the audit stream.
 package bus

@@ -56,3 +56,27 @@ func (p *pool) stop() {
 	p.close.Do(func() { close(p.jobs) })
 	p.workers.Wait()
 }
+
+// orders runs what operators order: each on a goroutine of its own, because an
+// order may wait for long, and only so many at once.
+type orders struct {
+	slots   chan struct{}
+	wait    time.Duration
+	running sync.WaitGroup
+}
+
+// offer reports false if every place is taken.
+func (o *orders) offer(r *Request, run func(context.Context, *Request)) bool {
+	select {
+	case o.slots <- struct{}{}:
+	default:
+		return false
+	}
+	o.running.Go(func() {
+		defer func() { <-o.slots }()
+		ctx, cancel := context.WithTimeout(context.Background(), o.wait)
+		defer cancel()
+		run(ctx, r)
+	})
+	return true
+}

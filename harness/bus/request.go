@@ -27,11 +27,13 @@ const (
 	maxTraceparent = 128
 )
 
-// Request is one request of a host. Who sent it is known from its subject, to
-// which the server binds the key of the host.
+// Request is one request of a host, or an order of an operator. Which host sent it
+// is known from its subject, to which the server binds the key of the host. Only
+// who holds the operator's key can order; the name is what that one says.
 type Request struct {
 	Verb        string
-	Host        string
+	Host        string // "" for an order
+	Operator    string // "" for a request of a host
 	Data        []byte // belongs to the receiver
 	Traceparent string // as sent; empty if absent or over 128 bytes
 
@@ -71,7 +73,7 @@ func (r *Request) Respond(body []byte, code string, number int) error {
 		r.service.failed.Add(1)
 	}
 	if err := r.service.nc.PublishMsg(msg); err != nil {
-		return fmt.Errorf("reply to host %s: %w", r.Host, err)
+		return fmt.Errorf("reply to %s: %w", r.Host+r.Operator, err)
 	}
 	return nil
 }

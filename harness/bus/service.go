@@ -37,6 +37,8 @@ type ServiceConfig struct {
 	Readers     int           // reads that run at once, 4 if 0
 	ReadQueue   int           // reads that wait, 64 if 0
 	ReadTimeout time.Duration // deadline of one read, 10 s if 0
+	Orders      int           // orders of operators that run at once, 64 if 0
+	OrderWait   time.Duration // deadline of one order, 1 h if 0
 
 	// Refusal makes the body of a reply that the service gives on its own:
 	// "overloaded" and "shutting_down". If nil it is a JSON object with code and
@@ -56,6 +58,12 @@ type Handlers struct {
 	// service, with a deadline, which it must keep; if every place in the pool
 	// is taken the service replies "overloaded" (503).
 	Read map[string]func(context.Context, *Request)
+
+	// Order carries out what an operator orders, by verb. An order runs on a
+	// goroutine of its own, with a deadline, which it must keep, and may wait
+	// for what it leads to; beyond ServiceConfig.Orders the service replies
+	// "overloaded" (503).
+	Order map[string]func(context.Context, *Request)
 }
 
 // Service is a running NATS micro service with one endpoint for each verb.
@@ -65,6 +73,7 @@ type Service struct {
 	h     Handlers
 	micro micro.Service
 	reads *pool
+	order *orders
 
 	mu      sync.RWMutex // held for reading while a request is handed over
 	stopped bool
@@ -92,11 +101,10 @@ func StartService(nc *nats.Conn, cfg ServiceConfig, h Handlers) (*Service, error
 	}
 	s.micro = m
 	s.reads = newPool(cfg.Readers, cfg.ReadQueue, cfg.ReadTimeout)
-	for _, verb := range append([]string{CallVerb}, slices.Sorted(maps.Keys(h.Read))...) {
-		if err := s.listen(verb); err != nil {
-			s.Stop()
-			return nil, fmt.Errorf("nats service: endpoint %s: %w", verb, err)
-		}
+	s.order = &orders{slots: make(chan struct{}, cfg.Orders), wait: cfg.OrderWait}
+	if err := s.listenAll(); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("nats service: %w", err)
 	}
 	// Without this a host could ask before the server knows the endpoints. A
 	// connection that is still trying to reach its server subscribes later.
@@ -121,16 +129,23 @@ func checkService(cfg ServiceConfig, h Handlers) error {
 			return fmt.Errorf("verb %q cannot be read", verb)
 		}
 	}
+	for verb, handler := range h.Order {
+		if handler == nil || !verbPattern.MatchString(verb) {
+			return fmt.Errorf("verb %q cannot be ordered", verb)
+		}
+	}
 	return nil
 }
 
 // reservedVerbs are second tokens with a meaning of their own.
-var reservedVerbs = []string{CallVerb, "events", "checkpoint", "progress", "op"}
+var reservedVerbs = []string{CallVerb, "events", "checkpoint", progressToken, opToken}
 
 func withServiceDefaults(cfg ServiceConfig) ServiceConfig {
 	cfg.Readers = cmp.Or(cfg.Readers, 4)
 	cfg.ReadQueue = cmp.Or(cfg.ReadQueue, 64)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, 10*time.Second)
+	cfg.Orders = cmp.Or(cfg.Orders, 64)
+	cfg.OrderWait = cmp.Or(cfg.OrderWait, time.Hour)
 	cfg.Logger = logger(cfg.Logger)
 	if cfg.Refusal == nil {
 		cfg.Refusal = plainRefusal
@@ -159,17 +174,32 @@ func (s *Service) describe() micro.Config {
 	}
 }
 
+func (s *Service) listenAll() error {
+	for _, verb := range append([]string{CallVerb}, slices.Sorted(maps.Keys(s.h.Read))...) {
+		if err := s.listen(verb, RequestSubject(s.cfg.Prefix, verb, "*"), s.receive); err != nil {
+			return fmt.Errorf("endpoint %s: %w", verb, err)
+		}
+	}
+	for _, verb := range slices.Sorted(maps.Keys(s.h.Order)) {
+		if err := s.listen(verb, CommandSubject(s.cfg.Prefix, verb, "*"), s.ordered); err != nil {
+			return fmt.Errorf("endpoint %s.%s: %w", opToken, verb, err)
+		}
+	}
+	return nil
+}
+
 // listen adds the endpoint of one verb, in the queue group that is micro's
 // default, so that several nodes share the calls out.
-func (s *Service) listen(verb string) error {
-	return s.micro.AddEndpoint(verb,
-		micro.HandlerFunc(func(m micro.Request) { s.receive(verb, m) }),
-		micro.WithEndpointSubject(RequestSubject(s.cfg.Prefix, verb, "*")),
+func (s *Service) listen(verb, subject string, take func(string, micro.Request)) error {
+	name := strings.TrimPrefix(strings.TrimSuffix(subject, ".*"), s.cfg.Prefix+"."+protocol+".")
+	return s.micro.AddEndpoint(strings.ReplaceAll(name, ".", "-"),
+		micro.HandlerFunc(func(m micro.Request) { take(verb, m) }),
+		micro.WithEndpointSubject(subject),
 		micro.WithEndpointPendingLimits(pendingMessages, pendingBytes))
 }
 
-// receive hands one message over. The lock lets Stop wait for hand-overs that
-// are under way; nothing in here waits for anything else.
+// receive hands one request of a host over. The lock lets Stop wait for
+// hand-overs that are under way; nothing in here waits for anything else.
 func (s *Service) receive(verb string, m micro.Request) {
 	r, ok := s.request(verb, m)
 	if !ok {
@@ -185,6 +215,24 @@ func (s *Service) receive(verb string, m micro.Request) {
 		s.h.Call(r)
 	case !s.reads.offer(r, s.h.Read[verb]):
 		s.refuse(r, "overloaded", "too many reads are waiting, ask again")
+	}
+}
+
+// ordered hands an order over, as receive does a request.
+func (s *Service) ordered(verb string, m micro.Request) {
+	by := strings.TrimPrefix(m.Subject(), CommandSubject(s.cfg.Prefix, verb, ""))
+	if !ValidName(by) || !ownInbox(m.Reply(), operatorUser) {
+		s.dropped.Add(1)
+		return
+	}
+	r := &Request{Verb: verb, Operator: by, Data: m.Data(), service: s, reply: m.Reply()}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	switch {
+	case s.stopped:
+		s.refuse(r, "shutting_down", "Waybill is stopping")
+	case !s.order.offer(r, s.h.Order[verb]):
+		s.refuse(r, "overloaded", "too many orders are being carried out, ask again")
 	}
 }
 
@@ -228,14 +276,14 @@ func ownInbox(subject, host string) bool {
 func (s *Service) refuse(r *Request, code, message string) {
 	s.refused.Add(1)
 	if err := r.Respond(s.cfg.Refusal(code, message), code, 503); err != nil {
-		s.cfg.Logger.Warn("nats service: refusal not sent", "host", r.Host, "error", err)
+		s.cfg.Logger.Warn("nats service: refusal not sent", "host", r.Host, "operator", r.Operator, "error", err)
 	}
 }
 
 // Counts are totals since the service started; they are also in the data of
 // "nats micro stats".
 type Counts struct {
-	Dropped int64 `json:"dropped"` // no name of a host, or a reply subject that is not its own
+	Dropped int64 `json:"dropped"` // no name of a host or operator, or a reply subject that is not its own
 	Refused int64 `json:"refused"` // answered "overloaded" or "shutting_down"
 	Failed  int64 `json:"failed"`  // answered with any code, the refused included
 }
@@ -264,7 +312,8 @@ func maxMessage(nc *nats.Conn) int {
 // Stop ends the intake and returns when nothing is handed over any more and
 // every read has returned. Requests that NATS had delivered before are still
 // handed over or answered "shutting_down". Requests that were handed over can be
-// answered afterwards: close the connection when they have been.
+// answered afterwards: close the connection when they have been. Orders may go on
+// too: see Wait.
 func (s *Service) Stop() {
 	s.once.Do(func() {
 		if err := s.micro.Stop(); err != nil {
@@ -282,3 +331,7 @@ func (s *Service) Stop() {
 	})
 	s.reads.stop()
 }
+
+// Wait returns when every order that was handed over has been carried out. Call it
+// after Stop, when what orders wait for has come to an end.
+func (s *Service) Wait() { s.order.running.Wait() }

@@ -22,7 +22,9 @@ const (
 	// CallVerb is the verb under which hosts submit calls.
 	CallVerb = "call"
 
-	protocol = "v1"
+	protocol      = "v1"
+	opToken       = "op"
+	progressToken = "progress"
 )
 
 var (
@@ -32,13 +34,29 @@ var (
 	verbPattern   = regexp.MustCompile(`^[a-z]+$`)
 )
 
-// ValidName reports whether name can be the name of a host:
+// ValidName reports whether name can be the name of a host or an operator:
 // [a-z0-9][a-z0-9_-]{0,62}.
 func ValidName(name string) bool { return namePattern.MatchString(name) }
 
 // RequestSubject is the subject on which host asks for verb.
 func RequestSubject(prefix, verb, host string) string {
 	return prefix + "." + protocol + "." + verb + "." + host
+}
+
+// CommandSubject is the subject on which an operator, who says that their name is
+// by, orders verb.
+func CommandSubject(prefix, verb, by string) string {
+	return prefix + "." + protocol + "." + opToken + "." + verb + "." + by
+}
+
+// ProgressSubject is the subject of the progress of one call, which the host of
+// the call alone may read.
+func ProgressSubject(prefix, host, call string) string {
+	return progressRoot(prefix, host) + call
+}
+
+func progressRoot(prefix, host string) string {
+	return prefix + "." + protocol + "." + progressToken + "." + host + "."
 }
 
 // CheckpointSubject is the subject of the signed tree heads of the log.

@@ -55,7 +55,7 @@ func TestAnAnswerUnderTheRightIDIsAnAnswerWhateverElseIsWrong(t *testing.T) {
 			t.Errorf("%s: evidence is %s", frame, probes[0].evidence)
 		}
 		b.modern()
-		b.ask(domain.Send{Method: methodList, Era: domain.EraModern}, "")
+		b.ask(domain.Send{Method: domain.MethodList, Era: domain.EraModern}, "")
 		b.call("{}")
 		if lists, _ := await[domain.CatalogListed](t, b.ledger, 1); lists[0].RequestID != 2 {
 			t.Errorf("%s: %+v", frame, lists[0])
@@ -80,7 +80,7 @@ func TestEvidenceIsRedactedAndReferredToAsRedacted(t *testing.T) {
 	b := started(t, redact, "read", "say "+answerLine("$ID", result), "read", "say "+answerLine("$ID", result), "read",
 		"say "+answerLine("$ID", result), "stderr 10", "untilEOF")
 	b.discover()
-	b.ask(domain.Send{Method: methodList, Era: domain.EraModern}, "")
+	b.ask(domain.Send{Method: domain.MethodList, Era: domain.EraModern}, "")
 	b.call("{}")
 	probes, full := await[domain.ProbeAnswered](t, b.ledger, 1)
 	want := strings.ReplaceAll(answerLine("1", result), "hunter22", "[secret]")
@@ -143,7 +143,7 @@ func TestNoiseIsCountedByKindAndNeverAnAnswer(t *testing.T) {
 	}
 	b.ended()
 	want := map[string]int64{"not_json": 4, "not_object": 2, "blank": 2, "batch": 2, "wrong_jsonrpc": 2, "unknown_id": 5, "duplicate_answer": 1,
-		"null_id": 3, "server_request": 2, "notification_progress": 1, "notification_message": 1, "notification_list_changed": 1,
+		"null_id": 3, "server_request": 2, "progress_ignored": 1, "notification_message": 1, "notification_list_changed": 1,
 		"notification_cancelled": 1, "notification": 1, "half_line": 1}
 	if got := b.noises(); !reflect.DeepEqual(got, want) {
 		t.Errorf("noise is %v, want %v", got, want)
@@ -187,7 +187,7 @@ func TestALateAnswerToTheProbeIsReportedAndALateCallIsNoise(t *testing.T) {
 	b := started(t, nil, "skip 2", "say "+answerLine("1", discoverResult), "say "+answerLine("2", "{}"), "read", "say "+answerLine("2", "{}"),
 		"say "+answerLine("1", discoverResult), "say "+answerLine("$ID", "{}"), "untilEOF")
 	// The peer answers only when it has read the second request, which is sent when the first is late.
-	b.ask(domain.Send{Method: domain.MethodDiscover, Deadline: 500}, "")
+	b.ask(domain.Send{Method: domain.MethodDiscover, Era: domain.EraUnknown, Deadline: 500}, "")
 	b.notes(1)
 	await[domain.DeadlinePassed](t, b.ledger, 1)
 	b.call("{}")
@@ -208,7 +208,7 @@ func TestALateAnswerToTheProbeIsReportedAndALateCallIsNoise(t *testing.T) {
 func TestAnAnswerAfterTheDeadlineIsLateNoise(t *testing.T) {
 	b := started(t, nil, "skip 2", "say "+answerLine("1", "{}"), "say "+answerLine("2", "{}"), "untilEOF")
 	b.modern()
-	late := b.ask(domain.Send{Method: methodCall, Era: domain.EraModern, Call: "h/c", Tool: "t", Deadline: 500}, "{}")
+	late := b.ask(domain.Send{Method: domain.MethodCall, Era: domain.EraModern, Call: "h/c", Tool: "t", Deadline: 500}, "{}")
 	b.notes(1)
 	passed, _ := await[domain.DeadlinePassed](t, b.ledger, 1)
 	b.call("{}")
@@ -226,7 +226,7 @@ func TestEverySendHasExactlyOneOutcome(t *testing.T) {
 	b.file = ""
 	b.modern()
 	for i := range sends {
-		b.ask(domain.Send{Method: methodCall, Era: domain.EraModern, Call: fmt.Sprint("h/", i), Tool: "t", Deadline: rand.Int64N(8)}, "{}")
+		b.ask(domain.Send{Method: domain.MethodCall, Era: domain.EraModern, Call: fmt.Sprint("h/", i), Tool: "t", Deadline: rand.Int64N(8)}, "{}")
 	}
 	poll(t, "an outcome of every send", func() bool { return len(outcomes(b.ledger)) == sends })
 	b.stopped()

@@ -101,6 +101,12 @@ func kinds(reports []report) string {
 	return strings.Join(words, " ")
 }
 
+// story returns the kinds of all reports, in order.
+func (l *ledger) story() string {
+	reports, _ := l.all()
+	return kinds(reports)
+}
+
 // poll waits for something that tells nobody.
 func poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -184,6 +190,10 @@ func quick(c *Config) { c.Grace = 50 * time.Millisecond }
 
 // ask sends a request with a long deadline and returns its id.
 func (b *bench) ask(s domain.Send, arguments string) int64 {
+	return b.askWith(s, &domain.Body{Arguments: []byte(arguments)})
+}
+
+func (b *bench) askWith(s domain.Send, body *domain.Body) int64 {
 	b.next++
 	s.RequestID = b.next
 	if s.At == (domain.At{}) {
@@ -195,7 +205,7 @@ func (b *bench) ask(s domain.Send, arguments string) int64 {
 	if s.Version == "" {
 		s.Version = "2026-07-28"
 	}
-	b.Do(s, &domain.Body{Arguments: []byte(arguments)})
+	b.Do(s, body)
 	return s.RequestID
 }
 
@@ -204,7 +214,7 @@ func (b *bench) discover() int64 {
 }
 
 func (b *bench) call(arguments string) int64 {
-	return b.ask(domain.Send{Method: methodCall, Era: domain.EraModern, Call: "host/a/b", Tool: "tool"}, arguments)
+	return b.ask(domain.Send{Method: domain.MethodCall, Era: domain.EraModern, Call: "host/a/b", Tool: "tool"}, arguments)
 }
 
 func (b *bench) modern() {

@@ -3,11 +3,14 @@ package peer
 import (
 	"bytes"
 	"errors"
+	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain"
+	"waybill/harness/peer/frame"
 )
 
 const (
@@ -17,23 +20,61 @@ const (
 
 // read is the reader of one incarnation. It waits for nothing but the pipe, and ends with it; then no answer can come.
 func (c *incarnation) read() {
-	in := newLines(c.stdout, c.lane.m.cfg.FrameLimit)
-	line, unfinished, err := in.next()
-	for ; err == nil; line, unfinished, err = in.next() {
-		c.receive(line)
-	}
+	c.in = frame.NewReader(listener{c.stdout, &c.table.heard}, c.lane.m.cfg.FrameLimit)
 	code := domain.CodeTransportLost
-	switch {
-	case errors.Is(err, errLineTooLong):
-		code = domain.CodeFrameTooLarge
-		c.noise.count(noiseTooLong, unfinished)
+	if err := c.readLines(); errors.Is(err, frame.ErrTooLong) || errors.Is(err, frame.ErrEndless) {
+		code, c.choked = domain.CodeFrameTooLarge, true
 		c.end(causeTooLong)
-	case unfinished > 0:
-		c.noise.count(noiseHalfLine, unfinished)
 	}
 	c.broke(causeStdoutClosed)
 	_ = c.stdout.Close() // a peer that goes on writing is told so
 	c.table.fail(code)
+}
+
+// listener counts what a peer writes.
+type listener struct {
+	r     io.Reader
+	heard *atomic.Int64
+}
+
+func (l listener) Read(b []byte) (int, error) {
+	n, err := l.r.Read(b)
+	l.heard.Add(int64(n))
+	return n, err
+}
+
+// readLines takes lines until no more can be taken, and says why.
+func (c *incarnation) readLines() error {
+	for {
+		line, unfinished, err := c.in.Next()
+		switch {
+		case err == nil:
+			c.receive(line)
+		case !errors.Is(err, frame.ErrTooLong):
+			if unfinished > 0 {
+				c.noise.count(noiseHalfLine, unfinished)
+			}
+			return err
+		case c.table.selected() == domain.EraUnknown:
+			// It may have shown what rules legacy out: nothing may follow from what comes after it.
+			c.noise.count(noiseTooLong, unfinished)
+			return err
+		default:
+			if err := c.skip(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// skip passes over a line that exceeds the limit. It costs the request it answers, and no other.
+func (c *incarnation) skip() error {
+	raw, size, err := c.in.PassOver()
+	c.noise.count(noiseTooLong, size)
+	if id, ok := (domain.Message{ID: raw}).RequestID(); ok {
+		c.table.oversized(id)
+	}
+	return err
 }
 
 // receive takes one line, which is good until it returns.
@@ -85,8 +126,8 @@ func unparsed(line []byte) string {
 func (c *incarnation) answer(m domain.Message, line []byte) {
 	id, ok := m.RequestID()
 	if ok {
-		if r := c.table.take(id); r != nil {
-			c.deliver(r.send, m, line)
+		if s := c.table.take(id); s != nil {
+			c.deliver(*s, m, line)
 			return
 		}
 	}
@@ -110,30 +151,38 @@ func (c *incarnation) stray(m domain.Message, id int64) string {
 }
 
 // deliver reports the answer to s. What kind of answer it is, is not looked at: the id is right.
-func (c *incarnation) deliver(s domain.Send, m domain.Message, line []byte) {
-	if s.Method == methodCall {
-		a := domain.ReadAnswer(m)
-		payload := bytes.Clone(a.Value)
-		answered := domain.CallAnswered{CallID: callID(s.Call), At: c.at, RequestID: s.RequestID,
-			Result: c.lane.m.cfg.Digest(payload), Facts: a.Facts}
-		if a.RequestState != nil {
-			state := c.lane.m.cfg.Digest(domain.StateText(a.RequestState))
-			answered.RequestState = &state
-		}
-		c.lane.m.cfg.Report(answered, nil, payload)
-		return
+func (c *incarnation) deliver(s settlement, m domain.Message, line []byte) {
+	id := s.send.RequestID
+	switch {
+	case s.send.Method == domain.MethodCall:
+		c.deliverCall(s, m)
+	case signOfLife(s.send):
+		c.lane.m.report(domain.HealthAnswered{At: c.at, RequestID: id})
+	case s.send.Method == domain.MethodList:
+		evidence := c.evidence(line)
+		c.lane.m.cfg.Report(domain.CatalogListed{At: c.at, RequestID: id, Frame: domain.RefTo(evidence)}, evidence, nil)
+	default:
+		evidence := c.evidence(line)
+		c.lane.m.cfg.Report(domain.ProbeAnswered{At: c.at, RequestID: id, Modern: domain.ModernEvidence(line), Frame: domain.RefTo(evidence)},
+			evidence, nil)
 	}
-	evidence := c.evidence(line)
-	frame := domain.RefTo(evidence)
-	if s.Method == methodList {
-		c.lane.m.cfg.Report(domain.CatalogListed{At: c.at, RequestID: s.RequestID, Frame: frame}, evidence, nil)
-		return
-	}
-	c.lane.m.cfg.Report(domain.ProbeAnswered{At: c.at, RequestID: s.RequestID, Modern: domain.ModernEvidence(line), Frame: frame}, evidence, nil)
 }
 
-// evidence returns a copy of a line as it may be recorded.
-func (c *incarnation) evidence(line []byte) []byte { return c.lane.redact(bytes.Clone(line)) }
+func (c *incarnation) deliverCall(s settlement, m domain.Message) {
+	a := domain.ReadAnswer(m)
+	payload := c.in.Keep(a.Value)
+	a.Facts.Schema = c.schemas.verdict(s, a.Facts, payload)
+	answered := domain.CallAnswered{CallID: callID(s.send.Call), At: c.at, RequestID: s.send.RequestID,
+		Result: c.lane.m.cfg.Digest(payload), Facts: a.Facts}
+	if a.RequestState != nil {
+		state := c.lane.m.cfg.Digest(domain.StateText(a.RequestState))
+		answered.RequestState = &state
+	}
+	c.lane.m.cfg.Report(answered, nil, payload)
+}
+
+// evidence returns a line as it may be recorded, and may be kept.
+func (c *incarnation) evidence(line []byte) []byte { return c.lane.redact(c.in.Keep(line)) }
 
 // callID reads the key of a call, "host/id". A host's name has no slash.
 func callID(key string) domain.CallID {
@@ -146,6 +195,8 @@ func (c *incarnation) unasked(m domain.Message, size int) {
 	switch {
 	case !m.Is2():
 		c.noise.count(noiseWrongJSONRPC, size)
+	case m.ID == nil && m.MethodName() == "notifications/progress":
+		c.progressed(m, size)
 	case m.ID == nil:
 		c.noise.count(notificationKind(m.MethodName()), size)
 	case !m.HasID():
@@ -160,8 +211,6 @@ func (c *incarnation) unasked(m domain.Message, size int) {
 
 func notificationKind(method string) string {
 	switch {
-	case method == "notifications/progress":
-		return noiseProgress
 	case method == "notifications/message":
 		return noiseMessage
 	case method == "notifications/cancelled":

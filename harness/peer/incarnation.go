@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"waybill/domain"
+	"waybill/harness/peer/frame"
 )
 
 // Causes of the end of an incarnation.
@@ -43,8 +44,15 @@ type incarnation struct {
 	cause   string        // set before ending is closed
 	ending  chan struct{} // closed when the process shall end
 	broken  chan string   // a side of the transport failed, perhaps because the process exited
+	killing latch         // it shall end without being asked
+	passed  latch         // a newer incarnation has been ordered: it shall not begin if it still waits
 
 	deaf bool // a write failed; the lane's own
+
+	// The reader's own, until it has ended.
+	in      *frame.Reader
+	schemas schemas
+	choked  bool // by a line over the limit
 
 	// Set by start, before the goroutines that use them.
 	child                 *child
@@ -52,8 +60,29 @@ type incarnation struct {
 }
 
 func newIncarnation(l *lane, at domain.At) *incarnation {
-	return &incarnation{at: at, lane: l, table: newTable(at, l.m.report), noise: newNoise(at, l.m.report),
-		done: make(chan struct{}), ending: make(chan struct{}), broken: make(chan string, 2)}
+	c := &incarnation{at: at, lane: l, table: newTable(at, l.m.report), noise: newNoise(at, l.m.report), done: make(chan struct{}),
+		ending: make(chan struct{}), broken: make(chan string, 2), killing: newLatch(), passed: newLatch()}
+	c.table.tell = l.m.cfg.Progress
+	return c
+}
+
+// latch is given once, and stays.
+type latch struct {
+	once  *sync.Once
+	given chan struct{}
+}
+
+func newLatch() latch { return latch{&sync.Once{}, make(chan struct{})} }
+
+func (l latch) give() { l.once.Do(func() { close(l.given) }) }
+
+func (l latch) isGiven() bool {
+	select {
+	case <-l.given:
+		return true
+	default:
+		return false
+	}
 }
 
 // end has the process ended, for a cause that holds if it is the first. It returns at once.
@@ -72,7 +101,13 @@ func (c *incarnation) broke(cause string) {
 	}
 }
 
-// pause waits before the start, unless the incarnation is ended meanwhile.
+// kill has the process ended without the ladder, also where that is under way. It returns at once.
+func (c *incarnation) kill(cause string) {
+	c.killing.give()
+	c.end(cause)
+}
+
+// pause waits before the start, unless the incarnation is ended meanwhile. A newer one ends it: nobody waits for it any more.
 func (c *incarnation) pause(delay time.Duration) {
 	if delay <= 0 {
 		return
@@ -82,6 +117,8 @@ func (c *incarnation) pause(delay time.Duration) {
 	select {
 	case <-timer.C:
 	case <-c.ending:
+	case <-c.passed.given:
+		c.end(causeStopped)
 	}
 }
 
@@ -210,6 +247,9 @@ func (c *incarnation) supervise() {
 	readers.Wait()
 	_ = c.stdout.Close()
 	_ = c.stderr.Close()
+	if c.choked && cause != causeStopped && cause != causeWatchdogLost {
+		cause = causeTooLong // also where the process had ended before the line was read
+	}
 
 	c.noise.close()
 	c.lane.forget(c)
@@ -225,7 +265,7 @@ func (c *incarnation) outlast() string {
 	case <-c.ending:
 	case cause := <-c.broken:
 		// The pipes of a process close before its end is known.
-		if !c.gone(c.lane.m.cfg.Grace) {
+		if !c.exits(c.lane.grace(), c.ending) {
 			c.end(cause)
 		}
 	}
@@ -241,43 +281,36 @@ func (c *incarnation) outlast() string {
 	return causeExited
 }
 
-// ladder ends the process: its input is closed, which asks for it; then the group is told, then killed.
+// ladder ends the process: its input is closed, which asks for it; then the group is told, then killed. Where it shall be
+// killed, the last rung is the next.
 func (c *incarnation) ladder() {
-	grace := c.lane.m.cfg.Grace
-	_ = c.stdin.Close()
-	if c.exits(grace) {
-		return
-	}
-	c.lane.m.spawner.signal(c.child, unix.SIGTERM)
-	if c.exits(grace) {
+	if c.yields(func() { _ = c.stdin.Close() }) || c.yields(func() { c.lane.m.spawner.signal(c.child, unix.SIGTERM) }) {
 		return
 	}
 	c.lane.m.spawner.signal(c.child, unix.SIGKILL)
-	if !c.exits(watchdogPatience) {
+	if !c.exits(watchdogPatience, nil) {
 		c.lane.m.spawner.kill() // it does not do its work: without it the groups are ended from here
 		<-c.child.exited
 	}
 }
 
-func (c *incarnation) exits(within time.Duration) bool {
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-c.child.exited:
-		return true
-	case <-timer.C:
+// yields asks the process to end, and reports whether it did in time. One that shall be killed is not asked.
+func (c *incarnation) yields(ask func()) bool {
+	if c.killing.isGiven() {
 		return false
 	}
+	ask()
+	return c.exits(c.lane.grace(), c.killing.given)
 }
 
-// gone is exits, cut short where the process shall end anyway.
-func (c *incarnation) gone(within time.Duration) bool {
+// exits waits for the process and its group to be gone, but not once cut is closed.
+func (c *incarnation) exits(within time.Duration, cut <-chan struct{}) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
 	case <-c.child.exited:
 		return true
-	case <-c.ending:
+	case <-cut:
 	case <-timer.C:
 	}
 	return false
@@ -286,11 +319,11 @@ func (c *incarnation) gone(within time.Duration) bool {
 // send writes one request, if anybody still waits for its answer and there is somebody to write to. Else it is left as
 // it is: unwritten.
 func (c *incarnation) send(r *request) {
-	arguments, wanted := c.table.wanted(r)
+	body, wanted := c.table.wanted(r)
 	if !wanted || c.unwritable() {
 		return
 	}
-	frame, err := c.lane.m.stamper.request(r.send, arguments)
+	frame, err := c.lane.m.stamper.request(r.send, body)
 	switch {
 	case errors.Is(err, errTooLarge):
 		c.table.refuse(r, domain.CodeRequestTooLarge)

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -86,7 +87,7 @@ func (l *lane) putLocked(t task) {
 
 // launch starts an incarnation when its delay is over and what came before it
 // is gone. Until then the lane has nothing else to do: nothing is sent to what
-// is not there.
+// is not there. An older one that waits out its delay is given up.
 func (l *lane) launch(e domain.Launch) {
 	at := e.At
 	l.mu.Lock()
@@ -99,26 +100,25 @@ func (l *lane) launch(e domain.Launch) {
 		return
 	}
 	before := l.incarnationsLocked()
+	for _, b := range before {
+		b.passed.give()
+	}
 	c := newIncarnation(l, at)
 	l.newest, l.live[at.Incarnation], l.stderr = at.Incarnation, c, &c.stderrTail
 	l.putLocked(task{do: func() {
 		for _, b := range before {
 			<-b.done
 		}
-		c.pause(time.Duration(e.Delay) * time.Millisecond)
+		c.pause(milliseconds(e.Delay))
 		c.start()
 	}})
 }
 
 func (l *lane) send(s domain.Send, body *domain.Body) {
-	var arguments []byte
-	if body != nil {
-		arguments = body.Arguments
-	}
 	c := l.incarnation(s.At)
 	var r *request
 	if c != nil {
-		r = c.table.add(s, arguments)
+		r = c.table.add(s, body)
 	}
 	if r == nil {
 		l.m.report(domain.ExchangeFailed{At: s.At, RequestID: s.RequestID, Call: s.Call, Written: writtenNo, Code: domain.CodeTransportLost})
@@ -155,11 +155,19 @@ func (l *lane) withdraw(w domain.Withdraw) {
 	}})
 }
 
-func (l *lane) stop(at domain.At) {
-	if c := l.incarnation(at); c != nil {
+func (l *lane) stop(e domain.Stop) {
+	c := l.incarnation(e.At)
+	switch {
+	case c == nil:
+	case e.Kill:
+		c.kill(causeStopped)
+	default:
 		c.end(causeStopped)
 	}
 }
+
+// grace is how long each rung of the ladder takes that ends a process of this peer.
+func (l *lane) grace() time.Duration { return cmp.Or(l.spec.Grace, l.m.cfg.Grace) }
 
 func (l *lane) close() {
 	l.mu.Lock()

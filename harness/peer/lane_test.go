@@ -23,7 +23,7 @@ func TestALegacyPeerIsAnsweredAndInitializedComesFirst(t *testing.T) {
 			t.Errorf("line %d is %s", i+2, lines[i+1])
 		}
 	}
-	b.ask(domain.Send{Method: methodList, Era: domain.EraLegacy, Version: "2025-11-25"}, "")
+	b.ask(domain.Send{Method: domain.MethodList, Era: domain.EraLegacy, Version: "2025-11-25"}, "")
 	if line := b.notes(5)[4]; !strings.Contains(line, "tools/list") {
 		t.Errorf("line 5 is %s", line)
 	}
@@ -128,12 +128,12 @@ func TestAPeerThatNeverReadsHoldsUpNobody(t *testing.T) {
 	arguments := `{"a":"` + strings.Repeat("x", 64<<10) + `"}`
 	begun := time.Now()
 	for range 64 {
-		b.ask(domain.Send{Method: methodCall, Era: domain.EraModern, Call: "h/c", Tool: "t", Deadline: 1500}, arguments)
+		b.ask(domain.Send{Method: domain.MethodCall, Era: domain.EraModern, Call: "h/c", Tool: "t", Deadline: 1500}, arguments)
 	}
 	if took := time.Since(begun); took > time.Second {
 		t.Errorf("handing over 64 calls took %v", took)
 	}
-	b.ask(domain.Send{At: other, Method: methodCall, Era: domain.EraModern, Call: "h/d", Tool: "t"}, "{}")
+	b.ask(domain.Send{At: other, Method: domain.MethodCall, Era: domain.EraModern, Call: "h/d", Tool: "t"}, "{}")
 	if answers, _ := await[domain.CallAnswered](t, b.ledger, 1); answers[0].Peer != "q" {
 		t.Errorf("answered by %v", answers[0].At)
 	}
@@ -142,7 +142,7 @@ func TestAPeerThatNeverReadsHoldsUpNobody(t *testing.T) {
 	}
 	lane := b.lane("p")
 	for range 2 * leastSweep {
-		b.ask(domain.Send{Method: methodCall, Era: domain.EraModern, Call: "h/c", Tool: "t", Deadline: 60_000}, arguments)
+		b.ask(domain.Send{Method: domain.MethodCall, Era: domain.EraModern, Call: "h/c", Tool: "t", Deadline: 60_000}, arguments)
 		b.Do(domain.Withdraw{At: at1, RequestID: b.next}, nil)
 	}
 	lane.mu.Lock()
@@ -160,7 +160,7 @@ func TestEffectsOnAnIncarnationThatIsNotThereAreDropped(t *testing.T) {
 		b.Do(domain.SelectEra{At: at, Era: domain.EraLegacy}, nil)
 		b.Do(domain.Stop{At: at}, nil)
 		b.Do(domain.Withdraw{At: at, RequestID: 1}, nil)
-		b.ask(domain.Send{At: at, Method: methodCall, Era: domain.EraModern, Call: "h/c", Tool: "t"}, "{}")
+		b.ask(domain.Send{At: at, Method: domain.MethodCall, Era: domain.EraModern, Call: "h/c", Tool: "t"}, "{}")
 	}
 	b.Do(domain.Launch{At: at1}, nil) // a second time
 	b.Do(domain.Answer{Call: "h/c"}, nil)

@@ -8,13 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"waybill/domain"
-)
+	"github.com/go-json-experiment/json/jsontext"
 
-const (
-	methodList = "tools/list"
-	methodCall = "tools/call"
-	methodPing = "ping"
+	"waybill/domain"
 )
 
 // What is known about a request that failed.
@@ -34,6 +30,8 @@ type Spec struct {
 	Env   []string // the complete environment, KEY=VALUE
 	Dir   string   // working directory; the service's own where empty
 
+	Grace time.Duration // for each rung of the ladder that ends a process; Config.Grace where zero
+
 	// Verify is called right before each start. A code other than "" refuses the start, with a reason for the operator. Nil
 	// accepts.
 	Verify func() (domain.Code, string)
@@ -45,14 +43,26 @@ type Spec struct {
 
 // Config is what a Manager needs. Specs, FrameLimit, Report, Digest, ClientName, ClientVersion and Watchdog are required.
 type Config struct {
-	Specs      map[string]Spec // by name of the peer
-	FrameLimit int             // bytes in one line without its terminator, both ways
+	Specs map[string]Spec // by name of the peer
+
+	// FrameLimit is in bytes of one line without its terminator, both ways. A longer line of a peer is passed over and
+	// costs the request that it answers. It ends the incarnation while the era is unknown, or where no terminator comes within
+	// 64 times the limit.
+	FrameLimit int
 
 	// Report takes an observation with the evidence it refers to and the payload it stands for, either or both nil. The slices are
 	// the receiver's. It is called from several goroutines, also from within Do, and under locks: it must not block and must
 	// not call the Manager.
 	Report func(data domain.Data, evidence, payload []byte)
 	Digest func([]byte) domain.Payload // size and keyed digest of a payload
+
+	// Progress takes what a peer says of how far a call has come: the key of the call, and an object with the members
+	// progress (a number, more than the last), total (a number) and message (a string), those that are there, as the peer
+	// wrote them. One of more than 64 KiB comes without its message. It is called at most ten times a second for one call;
+	// of what comes faster the last is passed on when its time has come, and never once the call has its outcome. It is called
+	// from several goroutines and under locks: it must not block and must not call the Manager. The value is the
+	// receiver's. Nil passes nothing on. Calls are included that carry a token only because progress puts off their deadline.
+	Progress func(call string, progress jsontext.Value)
 
 	ClientName, ClientVersion string
 
@@ -100,12 +110,15 @@ func NewManager(cfg Config) (*Manager, error) {
 }
 
 // Do performs Launch, Send, SelectEra, Withdraw and Stop, and ignores other effects. It never blocks: what takes time is left
-// to the lane of the peer, and reported. The body is that of a tools/call, nil for everything else; its bytes must not be changed
-// afterwards.
+// to the lane of the peer, and reported. The body is that of a tools/call, nil for everything else; it is let go when the call has
+// its outcome, and neither it nor its bytes may be changed afterwards.
 //
-// A Launch ends in peer.spawned or spawn.failed. A Send ends in exactly one of an answer, exchange.failed and
-// deadline.passed, or in nothing where it is withdrawn first; its deadline runs from this call. Everything else about an
-// incarnation that is not there, or not any more, is dropped.
+// A Launch ends in peer.spawned or spawn.failed. It waits until every older incarnation is gone, and ends one that has not
+// begun because it waits out its own delay; one that runs is not touched. A Send ends in exactly one of an answer,
+// exchange.failed and deadline.passed, or in nothing where it is withdrawn first; its deadline runs from this call, and is
+// put off by progress to Idle from then where Idle and Limit are set, never nearer and never beyond Limit from this call. The
+// answer to a ping, or to a server/discover of a known era, is health.answered. A Stop with Kill skips the ladder, also one that
+// has begun. Everything else about an incarnation that is not there, or not any more, is dropped.
 func (m *Manager) Do(e domain.Effect, body *domain.Body) {
 	switch e := e.(type) {
 	case domain.Launch:
@@ -117,7 +130,7 @@ func (m *Manager) Do(e domain.Effect, body *domain.Body) {
 	case domain.Withdraw:
 		m.lane(e.Peer).withdraw(e)
 	case domain.Stop:
-		m.lane(e.Peer).stop(e.At)
+		m.lane(e.Peer).stop(e)
 	}
 }
 

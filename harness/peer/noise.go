@@ -25,7 +25,7 @@ const (
 	noiseRequest      = "server_request"
 	noiseRequestDrop  = "server_request_dropped"
 	noiseNotification = "notification"
-	noiseProgress     = "notification_progress"
+	noiseProgress     = "progress_ignored" // that nobody asked for, or that is not further than before
 	noiseMessage      = "notification_message"
 	noiseListChanged  = "notification_list_changed"
 	noiseCancelled    = "notification_cancelled"

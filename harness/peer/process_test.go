@@ -109,7 +109,7 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 	for name := range specs {
 		at := domain.At{Peer: name, Incarnation: 1}
 		b.Do(domain.Launch{At: at}, nil)
-		b.ask(domain.Send{At: at, Method: domain.MethodDiscover}, "")
+		b.ask(domain.Send{At: at, Method: domain.MethodDiscover, Era: domain.EraUnknown}, "")
 	}
 	failed, _ := await[domain.SpawnFailed](t, b.ledger, len(specs))
 	for _, f := range failed {
@@ -183,7 +183,7 @@ func TestAnAnswerBeforeAnExitIsNeverLost(t *testing.T) {
 	for i := range runs {
 		at := domain.At{Peer: "p", Incarnation: int64(i + 1)}
 		b.Do(domain.Launch{At: at}, nil)
-		b.ask(domain.Send{At: at, Method: methodCall, Era: domain.EraModern, Call: "h/c", Tool: "t"}, "{}")
+		b.ask(domain.Send{At: at, Method: domain.MethodCall, Era: domain.EraModern, Call: "h/c", Tool: "t"}, "{}")
 	}
 	await[domain.PeerExited](t, b.ledger, runs)
 	if answers, lost := of[domain.CallAnswered](b.ledger), of[domain.ExchangeFailed](b.ledger); len(answers) != runs {
@@ -220,25 +220,6 @@ func TestAClosedInputEndsTheIncarnation(t *testing.T) {
 	}
 	if failed := of[domain.ExchangeFailed](b.ledger); len(failed) != 1 || failed[0].Written != "no" {
 		t.Errorf("%+v", failed)
-	}
-}
-
-func TestALineOverTheLimitEndsTheIncarnation(t *testing.T) {
-	b := started(t, func(c *Config) { quick(c); c.FrameLimit = 1 << 20 }, "read", "flood")
-	var before runtime.MemStats
-	runtime.ReadMemStats(&before)
-	b.modern()
-	b.call("{}")
-	if exit := b.ended(); exit.Cause != "frame_too_large" {
-		t.Errorf("%+v", exit)
-	}
-	var after runtime.MemStats
-	runtime.ReadMemStats(&after)
-	if grown := after.TotalAlloc - before.TotalAlloc; grown > 32<<20 {
-		t.Errorf("%d MiB were allocated", grown>>20)
-	}
-	if n := b.noises(); n["too_long"] != 1 || len(n) != 1 {
-		t.Errorf("noise is %v", n)
 	}
 }
 
@@ -312,7 +293,7 @@ func TestANewIncarnationWaitsForTheEndOfTheOld(t *testing.T) {
 	at2 := domain.At{Peer: "p", Incarnation: 2}
 	b.Do(domain.Stop{At: at1}, nil)
 	b.Do(domain.Launch{At: at2}, nil)
-	b.ask(domain.Send{At: at2, Method: domain.MethodDiscover}, "")
+	b.ask(domain.Send{At: at2, Method: domain.MethodDiscover, Era: domain.EraUnknown}, "")
 	await[domain.PeerSpawned](t, b.ledger, 2)
 	reports, _ := b.all()
 	if got := kinds(reports); got != "peer.spawned peer.exited peer.spawned" {
@@ -328,7 +309,7 @@ func TestAnIncarnationStoppedBeforeItsStartNeverRuns(t *testing.T) {
 	b.notes(1)
 	at2 := domain.At{Peer: "p", Incarnation: 2}
 	b.Do(domain.Launch{At: at2}, nil)
-	b.ask(domain.Send{At: at2, Method: domain.MethodDiscover}, "")
+	b.ask(domain.Send{At: at2, Method: domain.MethodDiscover, Era: domain.EraUnknown}, "")
 	b.Do(domain.Stop{At: at2}, nil)
 	b.Do(domain.Stop{At: at1}, nil)
 	failed, _ := await[domain.SpawnFailed](t, b.ledger, 1)
@@ -384,7 +365,7 @@ func TestFiftyIncarnationsLeaveNothingBehind(t *testing.T) {
 	for i := range 50 {
 		at := domain.At{Peer: "p", Incarnation: int64(i + 1)}
 		b.Do(domain.Launch{At: at}, nil)
-		b.ask(domain.Send{At: at, Method: domain.MethodDiscover}, "")
+		b.ask(domain.Send{At: at, Method: domain.MethodDiscover, Era: domain.EraUnknown}, "")
 		await[domain.ProbeAnswered](t, b.ledger, i+1)
 		b.Do(domain.Stop{At: at}, nil)
 	}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"waybill/domain"
 )
 
@@ -17,10 +19,14 @@ const (
 
 // table holds the requests of one incarnation that wait for an answer. Each is settled once, by whoever takes it out under the
 // lock: an answer, its deadline, the loss of the transport, or nobody where it was withdrawn. Reports of losses and
-// deadlines are made under the lock, so that none comes after the transport has been reported as lost.
+// deadlines are made under the lock, so that none comes after the transport has been reported as lost; progress is told under
+// it, so that none comes after the outcome.
 type table struct {
 	at     domain.At
 	report func(domain.Data)
+	tell   func(call string, progress jsontext.Value) // nil where nobody listens
+
+	heard atomic.Int64 // bytes that the peer has written
 
 	mu       sync.Mutex
 	era      domain.Era
@@ -37,10 +43,20 @@ type request struct {
 	settled atomic.Bool // set under the table's lock; a lane reads it without
 
 	// The table's lock guards these.
-	arguments []byte // nil once settled: a queue that nobody reads holds no payloads
-	timer     *time.Timer
-	began     bool // a byte of it may have been written
-	answered  bool
+	body     *domain.Body // nil once settled: a queue that nobody reads holds no payloads
+	released time.Time
+	until    time.Time // the wait ends then
+	timer    *time.Timer
+	began    bool  // a byte of it may have been written
+	heard    int64 // what the peer had written when it began
+	answered bool
+	progress progress
+}
+
+// settlement is what the answer to a request is settled with.
+type settlement struct {
+	send   domain.Send
+	schema jsontext.Value // the outputSchema of a call, or nil
 }
 
 func newTable(at domain.At, report func(domain.Data)) *table {
@@ -48,23 +64,26 @@ func newTable(at domain.At, report func(domain.Data)) *table {
 }
 
 // add starts the wait for an answer to s; nil if the transport is gone already.
-func (t *table) add(s domain.Send, arguments []byte) *request {
+func (t *table) add(s domain.Send, body *domain.Body) *request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return nil
 	}
-	r := &request{send: s, arguments: arguments}
+	r := &request{send: s, body: body, released: time.Now()}
 	t.waiting[s.RequestID] = r
-	r.timer = time.AfterFunc(time.Duration(s.Deadline)*time.Millisecond, func() { t.expire(r) })
+	r.until = r.released.Add(milliseconds(s.Deadline))
+	r.timer = time.AfterFunc(milliseconds(s.Deadline), func() { t.expire(r) })
 	return r
 }
 
-// wanted returns the arguments of r; false if nobody waits for it any more.
-func (t *table) wanted(r *request) ([]byte, bool) {
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// wanted returns the body of r; false if nobody waits for it any more.
+func (t *table) wanted(r *request) (*domain.Body, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return r.arguments, !r.settled.Load()
+	return r.body, !r.settled.Load()
 }
 
 // begin marks r as about to be written; false if nobody waits for it any more.
@@ -74,7 +93,7 @@ func (t *table) begin(r *request) bool {
 	if r.settled.Load() {
 		return false
 	}
-	r.began = true
+	r.began, r.heard = true, t.heard.Load()
 	return true
 }
 
@@ -91,20 +110,24 @@ func (t *table) refuse(r *request, code domain.Code) {
 	defer t.mu.Unlock()
 	if t.settle(r) {
 		r.began = false
-		t.report(domain.ExchangeFailed{At: t.at, RequestID: r.send.RequestID, Call: r.send.Call, Written: writtenNo, Code: code})
+		t.report(t.failed(r, code))
 	}
 }
 
+// expire ends the wait, unless progress put it off when the timer had fired already.
 func (t *table) expire(r *request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.settle(r) {
-		passed := domain.DeadlinePassed{At: t.at, RequestID: r.send.RequestID, Call: r.send.Call}
-		if !r.began {
-			passed.Written = writtenNo
-		}
-		t.report(passed)
+	if time.Now().Before(r.until) || !t.settle(r) {
+		return
 	}
+	passed := domain.DeadlinePassed{At: t.at, RequestID: r.send.RequestID, Call: r.send.Call}
+	if r.began {
+		passed.Silent = t.heard.Load() == r.heard
+	} else {
+		passed.Written = writtenNo
+	}
+	t.report(passed)
 }
 
 // withdraw ends the wait for an answer without a report. It returns the request, waiting or past, or nil.
@@ -123,24 +146,60 @@ func (t *table) withdraw(id int64) *request {
 func (t *table) cancellable(r *request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return r.send.Method == methodCall && r.began && !r.answered
+	return r.send.Method == domain.MethodCall && r.began && !r.answered
 }
 
 // take finds the request that an answer under id belongs to, and settles it; nil if there is none. Until the era is
-// selected an answer to server/discover is taken after its deadline too, once: it may still decide the era.
-func (t *table) take(id int64) *request {
+// selected an answer to the probe server/discover is taken after its deadline too, once: it may still decide the era.
+func (t *table) take(id int64) *settlement {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.waiting[id]; r != nil {
+		s := &settlement{send: r.send}
+		if r.body != nil {
+			s.schema = r.body.OutputSchema
+		}
 		t.settle(r)
 		r.answered = true
-		return r
+		return s
 	}
-	if r := t.past[id]; r != nil && !r.answered && t.era == domain.EraUnknown && r.send.Method == domain.MethodDiscover {
+	if r := t.past[id]; r != nil && !r.answered && t.era == domain.EraUnknown && r.send.Method == domain.MethodDiscover && !signOfLife(r.send) {
 		r.answered = true
-		return r
+		return &settlement{send: r.send}
 	}
 	return nil
+}
+
+// signOfLife reports whether s only asks whether the peer answers at all.
+func signOfLife(s domain.Send) bool {
+	return s.Method == domain.MethodPing || s.Method == domain.MethodDiscover && s.Era != domain.EraUnknown
+}
+
+// oversized settles the request whose answer was too long to be held, if one waits under id. As a sign of life it is as
+// good as any other.
+func (t *table) oversized(id int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.waiting[id]
+	if r == nil {
+		return
+	}
+	t.settle(r)
+	r.answered = true
+	if signOfLife(r.send) {
+		t.report(domain.HealthAnswered{At: t.at, RequestID: id})
+		return
+	}
+	t.report(t.failed(r, domain.CodeFrameTooLarge))
+}
+
+// failed is the outcome of a request that will have no answer.
+func (t *table) failed(r *request, code domain.Code) domain.ExchangeFailed {
+	d := domain.ExchangeFailed{At: t.at, RequestID: r.send.RequestID, Call: r.send.Call, Written: writtenNo, Code: code}
+	if r.began {
+		d.Written = writtenMaybe
+	}
+	return d
 }
 
 // stranger says what kind of noise an answer is that take did not want; "" for an id that was never used here.
@@ -188,11 +247,7 @@ func (t *table) fail(code domain.Code) {
 	for _, id := range slices.Sorted(maps.Keys(t.waiting)) {
 		r := t.waiting[id]
 		t.settle(r)
-		written := writtenNo
-		if r.began {
-			written = writtenMaybe
-		}
-		t.report(domain.ExchangeFailed{At: t.at, RequestID: id, Call: r.send.Call, Written: written, Code: code})
+		t.report(t.failed(r, code))
 	}
 }
 
@@ -203,7 +258,8 @@ func (t *table) settle(r *request) bool {
 	}
 	id := r.send.RequestID
 	r.timer.Stop()
-	r.arguments = nil
+	r.body = nil
+	r.progress.stop()
 	delete(t.waiting, id)
 	t.past[id] = r
 	t.order = append(t.order, id)

@@ -16,13 +16,13 @@ func testTable() (*table, *ledger) {
 }
 
 func send(id int64, method string, deadline int64) domain.Send {
-	return domain.Send{At: at1, RequestID: id, Method: method, Deadline: deadline}
+	return domain.Send{At: at1, RequestID: id, Method: method, Era: domain.EraUnknown, Deadline: deadline}
 }
 
 func TestADeadlineIsReportedOnceAndOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, got := testTable()
-		r := table.add(send(1, methodCall, 1000), []byte("{}"))
+		r := table.add(send(1, domain.MethodCall, 1000), &domain.Body{Arguments: []byte("{}")})
 		pass(999 * time.Millisecond)
 		synctest.Wait()
 		if len(got.data()) != 0 {
@@ -49,7 +49,7 @@ func TestADeadlineIsReportedOnceAndOnTime(t *testing.T) {
 func TestAnAnswerTakesTheDeadlineAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, got := testTable()
-		table.add(send(1, methodCall, 1000), nil)
+		table.add(send(1, domain.MethodCall, 1000), nil)
 		if table.take(1) == nil || table.take(1) != nil {
 			t.Error("an answer is not taken exactly once")
 		}
@@ -67,7 +67,7 @@ func TestAnAnswerTakesTheDeadlineAway(t *testing.T) {
 func TestAnAnswerToTheProbeCountsAfterItsDeadlineUntilTheEraIsSelected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, _ := testTable()
-		for id, method := range []string{"", domain.MethodDiscover, domain.MethodDiscover, domain.MethodInitialize, methodList} {
+		for id, method := range []string{"", domain.MethodDiscover, domain.MethodDiscover, domain.MethodInitialize, domain.MethodList} {
 			if id > 0 {
 				table.add(send(int64(id), method, 10), nil)
 			}
@@ -83,6 +83,11 @@ func TestAnAnswerToTheProbeCountsAfterItsDeadlineUntilTheEraIsSelected(t *testin
 		if table.take(3) != nil || table.take(4) != nil {
 			t.Error("a late answer to another method was taken")
 		}
+		health := table.add(domain.Send{At: at1, RequestID: 5, Method: domain.MethodDiscover, Era: domain.EraModern}, nil)
+		table.expire(health)
+		if table.take(5) != nil {
+			t.Error("a late sign of life was taken for an answer to the probe")
+		}
 		table.selectEra(domain.EraLegacy)
 		if table.take(2) != nil || table.stranger(2) != noiseLate {
 			t.Error("a late answer to server/discover was taken though the era is known")
@@ -95,7 +100,7 @@ func TestALostTransportFailsWhatWaitsInOrderOfIDs(t *testing.T) {
 		table, got := testTable()
 		requests := map[int64]*request{}
 		for _, id := range []int64{30, 4, 7, 11, 5} {
-			requests[id] = table.add(send(id, methodCall, 10_000), nil)
+			requests[id] = table.add(send(id, domain.MethodCall, 10_000), nil)
 		}
 		table.begin(requests[7])
 		table.begin(requests[30])
@@ -112,7 +117,7 @@ func TestALostTransportFailsWhatWaitsInOrderOfIDs(t *testing.T) {
 		if !reflect.DeepEqual(got.data(), want) {
 			t.Errorf("reported %v", got.data())
 		}
-		if table.add(send(40, methodCall, 10), nil) != nil {
+		if table.add(send(40, domain.MethodCall, 10), nil) != nil {
 			t.Error("a request was taken after the loss")
 		}
 		pass(time.Hour)
@@ -126,15 +131,15 @@ func TestALostTransportFailsWhatWaitsInOrderOfIDs(t *testing.T) {
 func TestAWithdrawnRequestHasNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, got := testTable()
-		r := table.add(send(1, methodCall, 10), nil)
+		r := table.add(send(1, domain.MethodCall, 10), nil)
 		table.begin(r)
 		if table.withdraw(1) != r || !table.cancellable(r) {
 			t.Error("a call that was written cannot be cancelled")
 		}
-		unwritten := table.add(send(2, methodCall, 10), nil)
+		unwritten := table.add(send(2, domain.MethodCall, 10), nil)
 		probe := table.add(send(3, domain.MethodInitialize, 10), nil)
 		table.begin(probe)
-		answered := table.add(send(4, methodCall, 10), nil)
+		answered := table.add(send(4, domain.MethodCall, 10), nil)
 		table.begin(answered)
 		table.take(4)
 		for _, r := range []*request{unwritten, probe, answered} {
@@ -157,8 +162,8 @@ func TestAWithdrawnRequestHasNoOutcome(t *testing.T) {
 func TestSettledRequestsAreForgottenInTime(t *testing.T) {
 	table, _ := testTable()
 	for id := int64(1); id <= 3*pastKept; id++ {
-		table.add(send(id, methodCall, 60_000), make([]byte, 100))
-		if r := table.take(id); r.arguments != nil {
+		r := table.add(send(id, domain.MethodCall, 60_000), &domain.Body{Arguments: make([]byte, 100)})
+		if table.take(id) == nil || r.body != nil {
 			t.Fatal("a settled request keeps its arguments")
 		}
 	}

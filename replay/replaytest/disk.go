@@ -8,9 +8,6 @@ import (
 	"waybill/store"
 )
 
-// Key is the public key of every log file that is made here.
-const Key = ID + "+12345678+AAAA"
-
 // Write makes a log file of a well-made log, transaction by transaction, and
 // closes it.
 func (l *Log) Write(t testing.TB, path string) {
@@ -27,7 +24,8 @@ func (l *Log) Write(t testing.TB, path string) {
 	}
 }
 
-// Append appends to an open log what it lacks of this one.
+// Append appends to an open log what it lacks of this one, and then the
+// checkpoints.
 func (l *Log) Append(f *store.Log) error {
 	entries := l.Entries()
 	for _, size := range l.Sizes() {
@@ -36,6 +34,11 @@ func (l *Log) Append(f *store.Log) error {
 			continue
 		}
 		if _, err := f.Append(context.Background(), after, entries[after:size]); err != nil {
+			return err
+		}
+	}
+	for _, c := range l.Notes {
+		if err := f.Checkpoint(context.Background(), c.Size, c.Note); err != nil {
 			return err
 		}
 	}

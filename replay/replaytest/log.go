@@ -27,6 +27,7 @@ type Log struct {
 	Heads    []replay.Root
 	Full     []replay.Tile
 	Kept     map[[32]byte][]byte
+	Notes    []replay.Checkpoint // none unless Sign was called; sorted by size
 }
 
 // Make seals events, numbers given, into a log: whole, dense and with the right
@@ -168,6 +169,10 @@ func (l *Log) Clone() *Log {
 	}
 	for i := range c.Full {
 		c.Full[i].Hashes = bytes.Clone(c.Full[i].Hashes)
+	}
+	c.Notes = slices.Clone(l.Notes)
+	for i := range c.Notes {
+		c.Notes[i].Note = bytes.Clone(c.Notes[i].Note)
 	}
 	c.Kept = maps.Clone(l.Kept)
 	for d, b := range c.Kept {

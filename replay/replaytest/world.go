@@ -31,6 +31,7 @@ type Peer struct {
 	Stray     bool       // shows modern behaviour under an unknown id first
 	Missing   bool       // cannot be started
 	ListError bool       // answers tools/list with an error
+	Mute      bool       // gives no sign of life
 	Pages     [][]string // names of its tools
 	probed    int
 }
@@ -139,11 +140,26 @@ func (w *World) send(p *Peer, s domain.Send) {
 	case "tools/list":
 		frame := p.list(s)
 		w.step(domain.CatalogListed{At: s.At, RequestID: s.RequestID, Frame: domain.RefTo(frame)}, frame)
+	case domain.MethodPing:
+		w.alive(p, s)
 	default:
+		if s.Era != domain.EraUnknown {
+			w.alive(p, s)
+			return
+		}
 		for _, frame := range p.probe(s) {
 			w.step(domain.ProbeAnswered{At: s.At, Frame: domain.RefTo(frame)}, frame)
 		}
 	}
+}
+
+// alive answers a request for a sign of life, or lets its deadline pass.
+func (w *World) alive(p *Peer, s domain.Send) {
+	if p.Mute {
+		w.step(domain.DeadlinePassed{At: s.At, RequestID: s.RequestID, Silent: true}, nil)
+		return
+	}
+	w.step(domain.HealthAnswered{At: s.At, RequestID: s.RequestID}, nil)
 }
 
 const discovered = `"result":{"resultType":"complete","supportedVersions":["2026-07-28"],` +

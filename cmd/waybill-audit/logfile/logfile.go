@@ -48,6 +48,16 @@ func (l Log) Tiles(ctx context.Context, level int, after int64, max int) ([]repl
 	return out, err
 }
 
+// Checkpoints implements replay.Source.
+func (l Log) Checkpoints(ctx context.Context, after int64, max int) ([]replay.Checkpoint, error) {
+	list, err := l.Reader.Checkpoints(ctx, after, max)
+	out := make([]replay.Checkpoint, len(list))
+	for i, c := range list {
+		out[i] = replay.Checkpoint(c)
+	}
+	return out, err
+}
+
 // Evidence implements replay.Source.
 func (l Log) Evidence(ctx context.Context, digest [32]byte) ([]byte, error) {
 	b, err := l.Reader.Evidence(ctx, digest)

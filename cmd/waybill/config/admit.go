@@ -2,8 +2,8 @@ package config
 
 import (
 	"fmt"
-	"time"
 
+	"waybill/cmd/waybill/config/redact"
 	"waybill/domain"
 	"waybill/harness/peer"
 	"waybill/harness/peer/pin"
@@ -33,13 +33,14 @@ func (f *File) domainPeer(p *Peer, lock *Lock, lookup func(string) (string, bool
 		Command:            p.Command,
 		AllowLegacy:        p.AllowLegacy,
 		LegacyRevisions:    p.LegacyRevisions,
-		ProbeTimeout:       int64(p.ProbeTimeout / time.Millisecond),
-		LegacyProbeTimeout: int64(p.LegacyProbeTimeout / time.Millisecond),
-		CallTimeout:        int64(p.CallTimeout / time.Millisecond),
+		ProbeTimeout:       p.ProbeTimeout.Milliseconds(),
+		LegacyProbeTimeout: p.LegacyProbeTimeout.Milliseconds(),
+		CallTimeout:        p.CallTimeout.Milliseconds(),
 		Capabilities:       p.Capabilities,
 		TrustHints:         p.TrustHints,
 		Repeatable:         p.Repeatable,
 	}
+	p.bound(&c)
 	if pin, ok := lock.pin(p.Name); ok {
 		c.Pin = pin.Digest()
 	}
@@ -53,6 +54,28 @@ func (f *File) domainPeer(p *Peer, lock *Lock, lookup func(string) (string, bool
 		c.Warnings = warnings(spec, lock)
 	}
 	return c
+}
+
+// bound sets the limits of calls, input and recovery. Idle time that is no other
+// than that of calls is left out: then a host's own timeout_ms counts after
+// progress too.
+func (p *Peer) bound(c *domain.PeerConfig) {
+	c.ListTimeout = p.ListTimeout.Milliseconds()
+	c.CallLimit = p.CallLimit.Milliseconds()
+	if p.IdleTimeout != p.CallTimeout {
+		c.IdleTimeout = p.IdleTimeout.Milliseconds()
+	}
+	c.Inflight, c.Resends = p.Inflight, p.Resends
+	if len(p.Idempotency) > 0 {
+		c.Idempotency = p.Idempotency
+	}
+	c.InputRounds, c.InputWindow = p.InputRounds, p.InputWindow.Milliseconds()
+	c.RefuseOutput = p.RefuseOutput
+	c.HungAfter = p.HungAfter
+	if p.HealthInterval != 0 {
+		c.HealthEvery, c.HealthWithin = p.HealthInterval.Milliseconds(), p.HealthTimeout.Milliseconds()
+	}
+	c.Attempts, c.Quarantine = p.Restarts, p.Quarantine.Milliseconds()
 }
 
 // pin returns the entry of a peer. It may be called on nil.
@@ -141,7 +164,7 @@ func (f *File) Pin(lookup func(string) (string, bool)) (Lock, []error) {
 // another PATH or directory than the command was found by. Redact knows the
 // secrets of all peers.
 func (f *File) Specs(lock *Lock, lookup func(string) (string, bool)) map[string]peer.Spec {
-	redactor := NewRedactor(f.Secrets(lookup))
+	redactor := redact.New(f.Secrets(lookup))
 	specs := make(map[string]peer.Spec)
 	for i := range f.Peers {
 		p := &f.Peers[i]
@@ -156,6 +179,7 @@ func (f *File) Specs(lock *Lock, lookup func(string) (string, bool)) map[string]
 			Args:   p.Args,
 			Env:    f.Env(p.Name, lookup),
 			Dir:    p.Cwd,
+			Grace:  p.ShutdownTimeout,
 			Verify: func() (domain.Code, string) { return f.admit(found, lock) },
 			Redact: redactor.Redact,
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"waybill/domain"
 )
@@ -29,6 +30,7 @@ peers:
     set: {A: b}
     secret_env: [TOKEN, UNSET]
     call_timeout: 1s
+    shutdown_timeout: 3s
   gone: {command: no-such-server}
   hidden: {command: npx, args: [-y, a-server]}
 `, 0o644)
@@ -89,7 +91,7 @@ func TestAPinnedPeerIsAdmittedUntilItsFilesChange(t *testing.T) {
 	if code, reason := good.Verify(); code != "" {
 		t.Fatalf("verify: %s %s", code, reason)
 	}
-	if server := filepath.Join(f.Dir, "bin/server"); good.Path != server || good.Argv0 != server || good.Dir != f.Dir {
+	if server := filepath.Join(f.Dir, "bin/server"); good.Path != server || good.Argv0 != server || good.Dir != f.Dir || good.Grace != 3*time.Second {
 		t.Errorf("spec: %+v", good)
 	}
 	if got := good.Redact([]byte("a 0123456789 b")); string(got) != "a [redacted] b" {

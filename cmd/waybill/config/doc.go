@@ -5,5 +5,5 @@
 // What may not enter: starting a program, the network, the log, or a decision
 // about a peer's behaviour. It reads files and the environment it is handed,
 // and it prints nothing. Values of secret_env leave it in two forms only: in
-// the environment of a peer, and inside a Redactor.
+// the environment of a peer, and inside a redact.Redactor.
 package config

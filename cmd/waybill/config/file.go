@@ -41,8 +41,11 @@ type NATS struct {
 
 // Limits bounds what may be under way.
 type Limits struct {
-	Frame    int64 // bytes of one message of a peer
-	Inflight int   // calls at once, all peers together
+	Frame        int64         // bytes of one message of a peer
+	Inflight     int           // calls at once, all peers together
+	HostInflight int           // calls of one host at once
+	HostRate     float64       // calls of one host a second; 0: no limit
+	Drain        time.Duration // what calls under way have when the service stops; 0: they are given up at once
 }
 
 // A Peer is one MCP server of the configuration.
@@ -65,6 +68,22 @@ type Peer struct {
 	DataFiles          []string
 	TrustHints         bool
 	Repeatable         []string
+
+	ListTimeout     time.Duration     // of each page
+	CallLimit       time.Duration     // of an exchange, however much progress; 0: progress extends nothing
+	IdleTimeout     time.Duration     // silence after progress
+	ShutdownTimeout time.Duration     // of each step of ending its processes
+	Inflight        int               // calls at once
+	Resends         int               // times that one call is sent again by itself
+	Idempotency     map[string]string // tool, by its local name, to the argument it honours as a key; never nil
+	InputRounds     int
+	InputWindow     time.Duration
+	RefuseOutput    bool          // results that do not match their outputSchema
+	HungAfter       int           // calls in a row; 0: never
+	HealthInterval  time.Duration // 0: never
+	HealthTimeout   time.Duration
+	Restarts        int // starts in a row before quarantine
+	Quarantine      time.Duration
 }
 
 // Peer returns the peer of that name, or nil.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"waybill/domain"
 )
@@ -21,6 +22,9 @@ const manyPeers = 10
 
 // mostPeers keeps an event that names every peer within its size.
 const mostPeers = 128
+
+// mostInflight bounds every number of calls at once.
+const mostInflight = 65536
 
 const noFile = `there is no such file: name another with -c, or write one, for example
 
@@ -209,7 +213,10 @@ func validHost(host string) bool {
 
 func (f *File) readLimits(s *section) {
 	f.Limits.Frame = s.size("frame", 16<<20, 4<<10, 256<<20)
-	f.Limits.Inflight = int(s.number("inflight", 1024, 1, 65536))
+	f.Limits.Inflight = int(s.number("inflight", 1024, 1, mostInflight))
+	f.Limits.HostInflight = int(s.number("host_inflight", 256, 1, mostInflight))
+	f.Limits.HostRate = s.rate("host_rate", 1_000_000)
+	f.Limits.Drain = s.durationOrNone("drain", 10*time.Second, time.Millisecond, time.Hour)
 	s.end()
 }
 

@@ -55,7 +55,7 @@ collision: prefix-on-collision    # or reject-on-collision, prefix-always
 separator: /
 many_peers_reason: ""
 nats: {url: "", listen: 127.0.0.1:4222, credentials: ""}
-limits: {frame: 16MiB, inflight: 1024}
+limits: {frame: 16MiB, inflight: 1024, host_inflight: 256, host_rate: 0, drain: 10s}
 authorizations: {}
 hosts: {}
 payloads: none
@@ -73,7 +73,22 @@ peers:
     legacy_revisions: [2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05]
     probe_timeout: 10s
     legacy_probe_timeout: 5s
+    list_timeout: 10s
     call_timeout: 60s
+    call_limit: 0
+    idle_timeout: 60s
+    shutdown_timeout: 2s
+    inflight: 256
+    resends: 1
+    idempotency: {}
+    input_rounds: 10
+    input_window: 10m
+    output_schema: record
+    hung_after: 3
+    health_interval: 0s
+    health_timeout: 10s
+    restarts: 8
+    quarantine: 10m
     unpinned_code: refused
     data_files: []
     trust_hints: false
@@ -104,7 +119,7 @@ peers:
 	switch {
 	case full.Data != "/.waybill", p.Cwd != "":
 		t.Errorf("data %q and cwd %q are not beside the file", full.Data, p.Cwd)
-	case full.Limits != (Limits{16 << 20, 1024}):
+	case full.Limits != (Limits{16 << 20, 1024, 256, 0, 10 * time.Second}):
 		t.Errorf("limits: %+v", full.Limits)
 	case p.ProbeTimeout != 10*time.Second, p.LegacyProbeTimeout != 5*time.Second, p.CallTimeout != time.Minute:
 		t.Errorf("timeouts: %v %v %v", p.ProbeTimeout, p.LegacyProbeTimeout, p.CallTimeout)
@@ -125,8 +140,11 @@ nats: {url: "tls://nats.example.org:4222", listen: "[::1]:0", credentials: keys/
 limits:
   frame: 4096
   inflight: 1
+  host_inflight: 2
+  host_rate: 0.5
+  drain: 0
 peers:
-  zeta: {command: ./bin/z, cwd: sub, probe_timeout: 1ms, call_timeout: 1h}
+  zeta: {command: ./bin/z, cwd: sub, probe_timeout: 1ms, call_timeout: 1h, resends: 0, hung_after: 0}
   1:
     command: /bin/true
     args: [--port, 8080, true, 1.50, "", |-
@@ -141,6 +159,22 @@ peers:
     data_files: [a.db]
     trust_hints: true
     repeatable: [read_file]
+    probe_timeout: 9s
+    list_timeout: 2s
+    call_timeout: 5s
+    call_limit: 5s
+    idle_timeout: 3s
+    shutdown_timeout: 1m
+    inflight: 7
+    resends: 2
+    idempotency: {charge: key, "a/b": request_id}
+    input_rounds: 4
+    input_window: 24h
+    output_schema: refuse
+    hung_after: 9
+    health_interval: 1s
+    restarts: 1
+    quarantine: 5s
 `, "|-\n      two\n      lines\n      ", `"two\nlines"`))
 	if got := []string{f.Peers[0].Name, f.Peers[1].Name}; !slices.Equal(got, []string{"1", "zeta"}) {
 		t.Errorf("peers %v are not sorted by name", got)
@@ -160,8 +194,15 @@ peers:
 		{"legacy_revisions", fmt.Sprint(one.LegacyRevisions), "[2025-06-18]"},
 		{"flags", fmt.Sprint(one.AllowLegacy, one.UnpinnedCode, one.TrustHints), "true true true"},
 		{"lists", fmt.Sprint(one.DataFiles, one.Repeatable), "[a.db] [read_file]"},
-		{"limits", fmt.Sprint(f.Limits), "{4096 1}"},
+		{"limits", fmt.Sprint(f.Limits), "{4096 1 2 0.5 0s}"},
 		{"timeouts", fmt.Sprint(zeta.ProbeTimeout, zeta.CallTimeout), "1ms 1h0m0s"},
+		{"derived timeouts", fmt.Sprint(zeta.ListTimeout, zeta.IdleTimeout, zeta.HealthTimeout), "1ms 1h0m0s 1ms"},
+		{"calls", fmt.Sprint(one.ListTimeout, one.CallTimeout, one.CallLimit, one.IdleTimeout, one.Inflight, one.Resends, one.Idempotency),
+			"2s 5s 5s 3s 7 2 map[a/b:request_id charge:key]"},
+		{"input", fmt.Sprint(one.InputRounds, one.InputWindow, one.RefuseOutput), "4 24h0m0s true"},
+		{"health", fmt.Sprint(one.HungAfter, one.HealthInterval, one.HealthTimeout), "9 1s 1s"},
+		{"recovery", fmt.Sprint(one.ShutdownTimeout, one.Restarts, one.Quarantine), "1m0s 1 5s"},
+		{"never", fmt.Sprint(zeta.Resends, zeta.HungAfter, zeta.HealthInterval, zeta.CallLimit), "0 0 0s 0s"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s is %s, want %s", c.what, c.got, c.want)
@@ -202,6 +243,12 @@ var bad = []struct {
 	{"inflight is zero", "limits: {inflight: 0}\n" + peers, 1, "limits.inflight", "from 1 to 65536"},
 	{"inflight is large", "limits: {inflight: 65537}\n" + peers, 1, "limits.inflight", "from 1 to 65536"},
 	{"inflight is text", "limits: {inflight: '1'}\n" + peers, 1, "limits.inflight", "must be a whole number, not text"},
+	{"host_inflight is zero", "limits: {host_inflight: 0}\n" + peers, 1, "limits.host_inflight", "from 1 to 65536"},
+	{"host_rate is negative", "limits: {host_rate: -1}\n" + peers, 1, "limits.host_rate", "a number from 0.01 to 1000000, or 0 for no limit"},
+	{"host_rate is text", "limits: {host_rate: '5'}\n" + peers, 1, "limits.host_rate", "a number from"},
+	{"host_rate is no number", "limits: {host_rate: .nan}\n" + peers, 1, "limits.host_rate", "a number from"},
+	{"drain without unit", "limits: {drain: 10}\n" + peers, 1, "limits.drain", "a duration such as 10s, 500ms or 2m, or 0 for none"},
+	{"drain long", "limits: {drain: 61m}\n" + peers, 1, "limits.drain", "from 1ms to 1h, or 0"},
 	{"authorizations", "authorizations: {a: {}}\n" + peers, 1, "authorizations", "comes with a later version"},
 	{"hosts", "hosts: {a: {}}\n" + peers, 1, "hosts", "comes with a later version"},
 	{"hosts is a list", "hosts: []\n" + peers, 1, "hosts", "comes with a later version"},
@@ -253,6 +300,27 @@ var bad = []struct {
 	{"legacy_probe_timeout long", with("legacy_probe_timeout: 10m1s"), 4, "peers.a.legacy_probe_timeout", "from 1ms to 10m"},
 	{"call_timeout long", with("call_timeout: 61m"), 4, "peers.a.call_timeout", "from 1ms to 1h"},
 	{"call_timeout fine", with("call_timeout: 1500us"), 4, "peers.a.call_timeout", "whole milliseconds"},
+	{"list_timeout zero", with("list_timeout: 0s"), 4, "peers.a.list_timeout", "from 1ms to 10m"},
+	{"call_limit below call_timeout", with("call_timeout: 10s\n    call_limit: 9s"), 5, "peers.a.call_limit", "not be less than call_timeout (10s)"},
+	{"call_limit below the default", with("call_limit: 59s"), 4, "peers.a.call_limit", "not be less than call_timeout (1m)"},
+	{"call_limit long", with("call_limit: 25h"), 4, "peers.a.call_limit", "from 1ms to 24h, or 0 for none"},
+	{"call_limit is a number", with("call_limit: 60"), 4, "peers.a.call_limit", "a duration such as"},
+	{"idle_timeout long", with("idle_timeout: 2h"), 4, "peers.a.idle_timeout", "from 1ms to 1h"},
+	{"shutdown_timeout long", with("shutdown_timeout: 61s"), 4, "peers.a.shutdown_timeout", "from 1ms to 1m"},
+	{"peer inflight", with("inflight: 0"), 4, "peers.a.inflight", "from 1 to 65536"},
+	{"resends", with("resends: 11"), 4, "peers.a.resends", "from 0 to 10"},
+	{"idempotency is a list", with("idempotency: [charge]"), 4, "peers.a.idempotency", "must be a mapping, not a list"},
+	{"idempotency names no argument", with("idempotency:\n      charge: ''"), 5, "peers.a.idempotency.charge", "the name of an argument"},
+	{"idempotency is a number", with("idempotency: {charge: 1}"), 4, "peers.a.idempotency.charge", "must be text, not a whole number"},
+	{"idempotency names no tool", with("idempotency: {'': key}"), 4, "peers.a.idempotency.", "not the name of a tool"},
+	{"input_rounds", with("input_rounds: 0"), 4, "peers.a.input_rounds", "from 1 to 1000"},
+	{"input_window", with("input_window: 0"), 4, "peers.a.input_window", "a duration such as"},
+	{"output_schema", with("output_schema: drop"), 4, "peers.a.output_schema", `"drop" is not one of record, refuse`},
+	{"hung_after", with("hung_after: -1"), 4, "peers.a.hung_after", "from 0 to 1000"},
+	{"health_interval short", with("health_interval: 999ms"), 4, "peers.a.health_interval", "from 1s to 24h, or 0 for none"},
+	{"health_timeout over health_interval", with("health_interval: 1s\n    health_timeout: 2s"), 5, "peers.a.health_timeout", "not be more than health_interval (1s)"},
+	{"restarts", with("restarts: 0"), 4, "peers.a.restarts", "from 1 to 1000"},
+	{"quarantine", with("quarantine: 0s"), 4, "peers.a.quarantine", "from 1ms to 24h"},
 	{"unpinned_code", with("unpinned_code: ok"), 4, "peers.a.unpinned_code", `"ok" is not one of refused, accepted`},
 	{"data_files", with("data_files: ['']"), 4, "peers.a.data_files[0]", "is not a path"},
 	{"trust_hints", with("trust_hints: 1"), 4, "peers.a.trust_hints", "must be true or false"},

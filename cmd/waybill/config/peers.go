@@ -11,12 +11,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"waybill/cmd/waybill/config/redact"
 	"waybill/domain"
 )
-
-// minSecret is the least length of a secret in bytes: a shorter one occurs in
-// other text by chance.
-const minSecret = 8
 
 func (f *File) readPeer(d *document, e entry, lookup func(string) (string, bool)) Peer {
 	key := join("peers", e.key)
@@ -39,10 +36,12 @@ func (f *File) readPeer(d *document, e entry, lookup func(string) (string, bool)
 	p.readEnvironment(s, lookup)
 	p.Cwd = f.beside(s.path("cwd", "."))
 	p.readProtocol(s)
+	p.readCalls(s)
+	p.readHealth(s)
 	p.UnpinnedCode = s.oneOf("unpinned_code", "refused", "accepted") == "accepted"
 	p.DataFiles = s.distinct("data_files", func(v string) bool { return v != "" }, "a path")
 	p.TrustHints = s.boolean("trust_hints")
-	p.Repeatable = s.distinct("repeatable", func(v string) bool { return v != "" && len(v) <= 128 }, "the name of a tool")
+	p.Repeatable = s.distinct("repeatable", validTool, "the name of a tool")
 	s.order = slices.DeleteFunc(s.order, isOAuth) // reported already
 	s.end()
 	return p
@@ -100,9 +99,9 @@ func (p *Peer) readEnvironment(s *section, lookup func(string) (string, bool)) {
 		if slices.Contains(p.Env, name) {
 			s.failItem("secret_env", i, "%s is named by env too: keep it here only", name)
 		}
-		if value, ok := lookup(name); ok && unfit(value) {
+		if value, ok := lookup(name); ok && redact.Unfit(value) {
 			s.failItem("secret_env", i, "the value of %s cannot be found and redacted, because it has fewer than %d bytes or is "+
-				"a part of %s: use another, unset it, or copy it with env if it is no secret", name, minSecret, redacted)
+				"a part of %s: use another, unset it, or copy it with env if it is no secret", name, redact.MinSecret, redact.Word)
 		}
 	}
 }
@@ -138,7 +137,63 @@ func (p *Peer) readProtocol(s *section) {
 	}
 	p.ProbeTimeout = s.duration("probe_timeout", 10*time.Second, 10*time.Minute)
 	p.LegacyProbeTimeout = s.duration("legacy_probe_timeout", 5*time.Second, 10*time.Minute)
+	p.ListTimeout = s.duration("list_timeout", p.ProbeTimeout, 10*time.Minute)
+	p.ShutdownTimeout = s.duration("shutdown_timeout", 2*time.Second, time.Minute)
+}
+
+// readCalls reads what bounds a call and what may be done for it.
+func (p *Peer) readCalls(s *section) {
 	p.CallTimeout = s.duration("call_timeout", 60*time.Second, time.Hour)
+	p.CallLimit = s.durationOrNone("call_limit", 0, time.Millisecond, longest)
+	if p.CallLimit != 0 && p.CallLimit < p.CallTimeout {
+		s.fail("call_limit", "must not be less than call_timeout (%s), or 0 for none", short(p.CallTimeout))
+	}
+	p.IdleTimeout = s.duration("idle_timeout", p.CallTimeout, time.Hour)
+	p.Inflight = int(s.number("inflight", 256, 1, mostInflight))
+	p.Resends = int(s.number("resends", 1, 0, 10))
+	p.Idempotency = s.idempotency("idempotency")
+	p.InputRounds = int(s.number("input_rounds", 10, 1, 1000))
+	p.InputWindow = s.duration("input_window", 10*time.Minute, longest)
+	p.RefuseOutput = s.oneOf("output_schema", "record", "refuse") == "refuse"
+}
+
+// longest bounds times that a person may wait through.
+const longest = 24 * time.Hour
+
+// readHealth reads how a peer is found to be hung, and started again.
+func (p *Peer) readHealth(s *section) {
+	p.HungAfter = int(s.number("hung_after", 3, 0, 1000))
+	p.HealthInterval = s.durationOrNone("health_interval", 0, time.Second, longest)
+	p.HealthTimeout = s.duration("health_timeout", p.ProbeTimeout, 10*time.Minute)
+	if p.HealthInterval != 0 && p.HealthTimeout > p.HealthInterval {
+		if s.has("health_timeout") {
+			s.fail("health_timeout", "must not be more than health_interval (%s)", short(p.HealthInterval))
+		}
+		p.HealthTimeout = p.HealthInterval
+	}
+	p.Restarts = int(s.number("restarts", 8, 1, 1000))
+	p.Quarantine = s.duration("quarantine", 10*time.Minute, longest)
+}
+
+func validTool(name string) bool { return name != "" && len(name) <= 128 }
+
+// idempotency reads, for each tool, the name of the argument it honours as a key.
+func (s *section) idempotency(name string) map[string]string {
+	tools := s.doc.section(s.typed(name, mapping), join(s.key, name))
+	keys := make(map[string]string)
+	for _, tool := range tools.order {
+		n := tools.typed(tool, text)
+		if !validTool(tool) {
+			tools.fail(tool, "the key is not the name of a tool")
+		}
+		if n == nil {
+			continue
+		}
+		if keys[tool] = n.text; !validTool(n.text) {
+			tools.fail(tool, "must be the name of an argument, of 1 to 128 bytes")
+		}
+	}
+	return keys
 }
 
 // object reads a mapping as JSON: the same mapping gives the same bytes.

@@ -131,6 +131,21 @@ func (s *section) number(name string, otherwise, low, high int64) int64 {
 }
 
 func (s *section) duration(name string, otherwise, high time.Duration) time.Duration {
+	return s.bounded(name, otherwise, time.Millisecond, high, "")
+}
+
+// durationOrNone is a duration that may be 0, for none.
+func (s *section) durationOrNone(name string, otherwise, low, high time.Duration) time.Duration {
+	if n := s.values[name].value; n != nil && (n.kind == integer || n.kind == text) {
+		if v, err := time.ParseDuration(n.text); err == nil && v == 0 {
+			s.asked = append(s.asked, name)
+			return 0
+		}
+	}
+	return s.bounded(name, otherwise, low, high, ", or 0 for none")
+}
+
+func (s *section) bounded(name string, otherwise, low, high time.Duration, orNone string) time.Duration {
 	n := s.value(name)
 	if n == nil {
 		return otherwise
@@ -138,9 +153,9 @@ func (s *section) duration(name string, otherwise, high time.Duration) time.Dura
 	v, err := time.ParseDuration(n.text)
 	switch {
 	case n.kind != text || err != nil:
-		s.fail(name, "must be a duration such as 10s, 500ms or 2m")
-	case v < time.Millisecond || v > high:
-		s.fail(name, "must be from 1ms to %s", short(high))
+		s.fail(name, "must be a duration such as 10s, 500ms or 2m%s", orNone)
+	case v < low || v > high:
+		s.fail(name, "must be from %s to %s%s", short(low), short(high), orNone)
 	case v%time.Millisecond != 0:
 		s.fail(name, "must be whole milliseconds")
 	default:
@@ -152,6 +167,20 @@ func (s *section) duration(name string, otherwise, high time.Duration) time.Dura
 // short writes a duration without its zero parts: 10m, not 10m0s.
 func short(d time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
+}
+
+// rate reads a number of things a second, 0 for no limit.
+func (s *section) rate(name string, high float64) float64 {
+	n := s.value(name)
+	if n == nil {
+		return 0
+	}
+	v, err := strconv.ParseFloat(n.text, 64)
+	if n.kind != integer && n.kind != decimal || err != nil || !(v == 0 || v >= 0.01 && v <= high) {
+		s.fail(name, "must be a number from 0.01 to %d, or 0 for no limit", int64(high))
+		return 0
+	}
+	return v
 }
 
 var units = []struct {

@@ -33,6 +33,9 @@ func Report(w io.Writer, r domain.Report) {
 		if p.Reason != nil {
 			fmt.Fprintf(w, "%s: %s (%s)\n", p.Name, *p.Reason, *p.Code)
 		}
+		if p.State != "ready" {
+			recovery(w, p)
+		}
 		for _, warning := range p.Warnings {
 			fmt.Fprintf(w, "%s: warning: %s\n", p.Name, warning)
 		}
@@ -41,6 +44,21 @@ func Report(w io.Writer, r domain.Report) {
 		fmt.Fprintf(w, "collision: %s\n", collisionWords(c))
 	}
 	fmt.Fprintln(w, lastLine(r))
+}
+
+// recovery says how the last process of a peer that is not ready ended, and when
+// it is started again.
+func recovery(w io.Writer, p domain.PeerReport) {
+	if x := p.LastExit; x != nil {
+		status := fmt.Sprintf("status %d", x.Status)
+		if x.Signal != "" {
+			status = x.Signal
+		}
+		fmt.Fprintf(w, "%s: process %d ended: %s, %s, %d bytes on standard error\n", p.Name, x.Incarnation, x.Cause, status, x.StderrSize)
+	}
+	if p.Attempt != nil {
+		fmt.Fprintf(w, "%s: attempt %d; next try %s\n", p.Name, *p.Attempt, orDash(p.NextTry))
+	}
 }
 
 func orDash(s *string) string {

@@ -1,4 +1,4 @@
-package config
+package redact
 
 import (
 	"bytes"
@@ -34,8 +34,8 @@ func TestSecretsAreReplacedInEveryForm(t *testing.T) {
 		{"URL", "q=k%2Fey%221%3C2%3E%26%0A%5C%C3%BC%21&x=1", "q=[redacted]&x=1"},
 		{"nothing", `{"a":"\u00e9"}`, `{"a":"\u00e9"}`},
 	} {
-		got := string(NewRedactor([]string{secret}).Redact([]byte(c.in)))
-		whole := c.want == "[redacted]" && strings.Contains(got, redacted) && !strings.Contains(got, secret)
+		got := string(New([]string{secret}).Redact([]byte(c.in)))
+		whole := c.want == "[redacted]" && strings.Contains(got, Word) && !strings.Contains(got, secret)
 		inside := c.name == "JSON inside JSON" && got == `{"text":"{\"a\":\"[redacted]\"}"}`
 		if got != c.want && !whole && !inside {
 			t.Errorf("%s: %s gives %s, want %s", c.name, c.in, got, c.want)
@@ -53,7 +53,7 @@ func TestRedactionKeepsJSONValid(t *testing.T) {
 		{"spelt with backslash", `a\nb\nc\nd`, `"a\nb\nc\nd"`, `"[redacted]"`},
 		{"overlap with the replacement", "]aaaaaaaa", `"secret-2aaaaaaaa"`, ""},
 	} {
-		r := NewRedactor([]string{c.secret, "secret-2"})
+		r := New([]string{c.secret, "secret-2"})
 		got := r.Redact([]byte(c.in))
 		if !stdjson.Valid(got) || bytes.Contains(got, []byte(c.secret)) || c.want != "" && string(got) != c.want {
 			t.Errorf("%s: %s gives %s, want %s", c.name, c.in, got, c.want)
@@ -64,8 +64,8 @@ func TestRedactionKeepsJSONValid(t *testing.T) {
 func TestWithoutAFindTheInputItselfComesBack(t *testing.T) {
 	in := []byte(`{"text":"nothing \u0041 to see"}`)
 	for name, r := range map[string]*Redactor{
-		"nil": nil, "zero": {}, "no secrets": NewRedactor(nil), "other": NewRedactor([]string{"hunter2hunter2"}),
-		"unfit": NewRedactor([]string{"nothing", "redacted"}),
+		"nil": nil, "zero": {}, "no secrets": New(nil), "other": New([]string{"hunter2hunter2"}),
+		"unfit": New([]string{"nothing", "redacted"}),
 	} {
 		if out := r.Redact(in); &out[0] != &in[0] || len(out) != len(in) {
 			t.Errorf("%s: the input was copied or changed: %s", name, out)
@@ -75,14 +75,14 @@ func TestWithoutAFindTheInputItselfComesBack(t *testing.T) {
 
 func TestRedactNeverChangesItsInput(t *testing.T) {
 	in := []byte("a hunter2hunter2 b")
-	NewRedactor([]string{"hunter2hunter2"}).Redact(in)
+	New([]string{"hunter2hunter2"}).Redact(in)
 	if string(in) != "a hunter2hunter2 b" {
 		t.Errorf("the input is now %s", in)
 	}
 }
 
 func TestASecretWithALineEndIsFoundWithoutIt(t *testing.T) {
-	got := NewRedactor([]string{"hunter2hunter2\n"}).Redact([]byte("Bearer hunter2hunter2;"))
+	got := New([]string{"hunter2hunter2\n"}).Redact([]byte("Bearer hunter2hunter2;"))
 	if string(got) != "Bearer [redacted];" {
 		t.Errorf("got %s", got)
 	}
@@ -95,10 +95,10 @@ func FuzzRedact(f *testing.F) {
 	f.Add(`true,"a":`, `{"b":true,"a":1}`, `\u0074rue,"a":`)
 	f.Add("]aaaaaaa", "secret-2aaaaaaa", `"[redacted]"`)
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
-		if unfit(secret) {
+		if Unfit(secret) {
 			return
 		}
-		r := NewRedactor([]string{secret, "secret-2"})
+		r := New([]string{secret, "secret-2"})
 		encoded := base64.StdEncoding.EncodeToString([]byte(before + secret + after))
 		quoted, err := stdjson.Marshal(map[string]string{before: secret + after})
 		if err != nil {
@@ -129,7 +129,7 @@ func FuzzRedact(f *testing.F) {
 
 func BenchmarkRedact(b *testing.B) {
 	const secret = "hunter2hunter2"
-	r := NewRedactor([]string{secret, "correct horse battery staple"})
+	r := New([]string{secret, "correct horse battery staple"})
 	encoded := base64.StdEncoding.EncodeToString([]byte(secret))
 	for name, part := range map[string]string{
 		"no find": `some text\n`, "escapes": `\u00e9t\u00e9 \\ `, "secrets": secret + " ", "base64": encoded + " ",

@@ -1,0 +1,212 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"waybill/domain"
+)
+
+// CommandReply is what an operator gets for a command. Its JSON form, made by
+// Encode, is a contract.
+type CommandReply struct {
+	By     string
+	Verb   string
+	Peer   string // "" for none
+	Call   string // key: host/call_id; "" for none
+	Done   bool   // it is decided on and durable; else Code and Reason say why it changes nothing
+	Code   domain.Code
+	Reason string
+	Seqs   []int64 // of the command and of what it led to at once; none where it was refused unrecorded
+	Log    string
+	Reply  *Reply // how a call ended that was sent again; nil for none
+}
+
+// commandHead is the JSON form but for the outcome, whose bytes are the peer's.
+type commandHead struct {
+	By     string  `json:"by"`
+	Verb   string  `json:"verb"`
+	Peer   *string `json:"peer"`
+	Call   *string `json:"call"`
+	Code   *string `json:"code"`
+	Reason *string `json:"reason"`
+	Seqs   []int64 `json:"seqs"`
+	Log    string  `json:"log"`
+}
+
+// Encode returns the JSON form: by, verb, peer, call, code, reason, seqs, log and
+// outcome. Every key is there, null where there is nothing to say: code is null
+// for a command that was done. The outcome is Reply.Encode of the call that was
+// sent again.
+func (r CommandReply) Encode() []byte {
+	head, err := json.Marshal(commandHead{By: r.By, Verb: r.Verb, Peer: wordOrNull(r.Peer), Call: wordOrNull(r.Call),
+		Code: wordOrNull(string(r.Code)), Reason: wordOrNull(r.Reason), Seqs: r.Seqs, Log: r.Log}, lenient)
+	if err != nil {
+		panic("a command's reply cannot be encoded: " + err.Error()) // its fields are strings and numbers
+	}
+	out := append(head[:len(head)-1], `,"outcome":`...)
+	if r.Reply == nil {
+		return append(out, "null}"...)
+	}
+	return append(append(out, r.Reply.Encode()...), '}')
+}
+
+func wordOrNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// command is one that waits for the loop, and then for its call.
+type command struct {
+	claimed atomic.Bool // by the loop or by the end of ctx, whichever comes first
+	decided chan CommandReply
+	settled chan Reply
+}
+
+// decided is a command of the batch that is on its way to the log.
+type decided struct {
+	command *command
+	reply   CommandReply
+}
+
+// Command records what an operator orders and returns when what follows from it
+// is durable: Done, or refused with a code and a reason. arguments are the bytes
+// that a call is to be sent again with, nil for none; they are named by their
+// digest and kept until the call has ended. A command that cannot be recorded is
+// refused as bad_request, with no seqs.
+//
+// A resend returns when the call has been settled, with its reply. If ctx ends
+// before that, the error matches the cause and the reply says what was done: the
+// call goes on. If ctx ends before the loop has taken the command, it is not
+// recorded and never will be. Safe for concurrent use.
+func (l *Loop) Command(ctx context.Context, d domain.OperatorCommanded, arguments []byte) (CommandReply, error) {
+	if problem := l.unfit(d); problem != "" {
+		r := l.commandReply(d)
+		r.Code, r.Reason = domain.CodeBadRequest, problem
+		return r, nil
+	}
+	d.Arguments = nil
+	if arguments != nil {
+		p := l.cfg.Digest(arguments)
+		d.Arguments = &p
+	}
+	c := &command{decided: make(chan CommandReply, 1), settled: make(chan Reply, 1)}
+	if !l.inbox.put(input{data: d, arguments: arguments, command: c}) {
+		return CommandReply{}, errStopping
+	}
+	r, err := l.decision(ctx, c)
+	if err != nil || !r.Done || r.Verb != domain.VerbResend {
+		return r, err
+	}
+	return c.outcome(ctx, r)
+}
+
+var operatorName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// maxWord bounds each word of a command, in bytes: it is recorded before anybody
+// knows what it names.
+const maxWord = 256
+
+// unfit says why a command cannot be recorded.
+func (l *Loop) unfit(d domain.OperatorCommanded) string {
+	if !operatorName.MatchString(d.By) {
+		return "by must be 1 to 63 of a-z 0-9 _ -, and begin with a letter or a digit"
+	}
+	for _, word := range []string{d.By, d.Verb, d.Peer, d.Call} {
+		switch {
+		case len(word) > maxWord || !utf8.ValidString(word):
+			return fmt.Sprintf("verb, peer and call must be at most %d bytes of UTF-8", maxWord)
+		case string(l.cfg.Redact([]byte(word))) != word:
+			return "the command holds a secret of the configuration"
+		}
+	}
+	return ""
+}
+
+func (l *Loop) commandReply(d domain.OperatorCommanded) CommandReply {
+	return CommandReply{By: d.By, Verb: d.Verb, Peer: d.Peer, Call: d.Call, Seqs: []int64{}, Log: l.cfg.Log.ID()}
+}
+
+// decision waits for what follows from a command.
+func (l *Loop) decision(ctx context.Context, c *command) (CommandReply, error) {
+	select {
+	case r := <-c.decided:
+		return r, nil
+	case <-l.inbox.ended:
+	case <-ctx.Done():
+	}
+	if c.claimed.CompareAndSwap(false, true) {
+		return CommandReply{}, errors.Join(ctx.Err(), l.endedErr())
+	}
+	select {
+	case r := <-c.decided:
+		return r, nil
+	case <-l.inbox.ended:
+	}
+	select {
+	case r := <-c.decided: // the loop's last word
+		return r, nil
+	default:
+		return CommandReply{}, fmt.Errorf("%w; whether the command was recorded is in the log", errStopping)
+	}
+}
+
+// endedErr is errStopping once the loop has ended.
+func (l *Loop) endedErr() error {
+	select {
+	case <-l.inbox.ended:
+		return errStopping
+	default:
+		return nil
+	}
+}
+
+// outcome waits for the end of the call that was sent again. The loop answers
+// every call before it ends.
+func (c *command) outcome(ctx context.Context, r CommandReply) (CommandReply, error) {
+	select {
+	case reply := <-c.settled:
+		r.Reply = &reply
+		return r, nil
+	case <-ctx.Done():
+		return r, fmt.Errorf("call %s was sent again and goes on; ask for its outcome: %w", r.Call, context.Cause(ctx))
+	}
+}
+
+// obey notes what follows from a command, to be told when it is durable, and who
+// waits for the call that is sent again.
+func (l *Loop) obey(in input, steps []domain.Event) {
+	d, ok := in.data.(domain.OperatorCommanded)
+	if !ok || in.command == nil {
+		return
+	}
+	r := l.commandReply(d)
+	r.Done = true
+	for _, e := range steps {
+		r.Seqs = append(r.Seqs, e.Seq)
+		switch x := e.Data.(type) {
+		case domain.CommandRefused:
+			r.Done, r.Code, r.Reason = false, x.Code, x.Reason
+		case domain.CallResent:
+			l.calls[x.CallKey()] = &underway{arguments: in.arguments, doc: l.recall(x.CallID),
+				reply: func(reply Reply) { in.command.settled <- reply }}
+		}
+	}
+	l.commands = append(l.commands, decided{in.command, r})
+}
+
+// tellCommands says what follows from the commands of a batch that is durable.
+func (l *Loop) tellCommands() {
+	for _, c := range l.commands {
+		c.command.decided <- c.reply
+	}
+	l.commands = nil
+}
