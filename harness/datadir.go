@@ -54,6 +54,9 @@ func (d DataDir) CheckpointFile() string { return d.file("checkpoint") }
 // NATSDir returns the folder of the NATS credentials.
 func (d DataDir) NATSDir() string { return d.file("nats") }
 
+// KeysDir returns the folder of the keys of the log.
+func (d DataDir) KeysDir() string { return d.file("keys") }
+
 // Exists reports whether there is a log, with an error matching ErrNoLog where
 // there is none.
 func (d DataDir) Exists() error {

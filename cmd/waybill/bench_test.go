@@ -244,5 +244,5 @@ func benchWorld(b *testing.B) (*app, string) {
 			b.Fatalf("%s: %s", c, out.String())
 		}
 	}
-	return newApp(b.Context(), &out, &out), file
+	return newApp(b.Context(), &out, &out, file), file
 }

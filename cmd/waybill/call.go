@@ -126,8 +126,8 @@ func milliseconds(d time.Duration) int64 {
 	return d.Milliseconds()
 }
 
-// told prints progress as it came.
-func (a *app) told(progress []byte) { a.progress("progress %s", progress) }
+// told prints progress as it came, secrets and all: it is for the host that calls.
+func (a *app) told(progress []byte) { fmt.Fprintf(a.err.to, "progress %s\n", progress) }
 
 // over sends the call to the running service. It waits somewhat longer than the
 // call may take: the service always answers.

@@ -81,7 +81,7 @@ func (a *app) fail(asJSON bool, err error) int {
 			Where   *string `json:"where"`
 		} `json:"error"`
 	}{}
-	doc.Error.Code, doc.Error.Message = e.code, e.err.Error()
+	doc.Error.Code, doc.Error.Message = e.code, string(a.err.clean([]byte(e.err.Error())))
 	if e.where != "" {
 		doc.Error.Where = &e.where
 	}

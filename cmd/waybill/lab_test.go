@@ -293,7 +293,11 @@ func (r *labRun) calls() {
 
 func (r *labRun) call(i int, c labCall) {
 	r.t.Helper()
-	args := []string{"call", "-c", r.file, "--json", "--timeout", orElse(c.timeout, "15s"), "lab/" + c.tool}
+	args := []string{"call", "-c", r.file, "--json", "--timeout", orElse(c.timeout, "15s")}
+	if c.limit != "" {
+		args = append(args, "--limit", c.limit, "--progress")
+	}
+	args = append(args, "lab/"+c.tool)
 	if c.args != "" {
 		args = append(args, c.args)
 	}

@@ -33,6 +33,7 @@ type labCase struct {
 // several of them with | between.
 type labCall struct {
 	tool, args, timeout string
+	limit               string // of a call that progress keeps alive
 	want                string
 	result, never       string
 	beside              bool // at the same time as the others
@@ -248,7 +249,7 @@ func resultCases() []labCase {
 		}),
 		modern("B154", labCall{tool: "big", want: "complete result_too_large yes"}),
 		modern("B156"),
-		modern("B133", labCall{tool: "echo", timeout: "120s", want: done}).with(func(c *labCase) { c.slow = true }),
+		modern("B133", labCall{tool: "echo", timeout: "15s", limit: "120s", want: done}).with(func(c *labCase) { c.slow = true }),
 		modern("B134", labCall{tool: "echo", timeout: "120s", want: done}).with(func(c *labCase) { c.slow = true }),
 	}
 }

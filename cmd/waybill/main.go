@@ -50,12 +50,14 @@ func (c common) wantJSON() bool { return c.JSON }
 type app struct {
 	ctx    context.Context
 	out    io.Writer
-	err    io.Writer
+	err    *cleaning
 	logger *slog.Logger
 }
 
-func newApp(ctx context.Context, out, errs io.Writer) *app {
-	return &app{ctx: ctx, out: out, err: errs, logger: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+// newApp makes the app of a command with this configuration.
+func newApp(ctx context.Context, out, errs io.Writer, file string) *app {
+	said := &cleaning{to: errs, file: file}
+	return &app{ctx: ctx, out: out, err: said, logger: slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 }
 
 // progress tells a person what is going on; never on standard output.
@@ -67,10 +69,10 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	a := newApp(ctx, out, errs)
+	a := newApp(ctx, out, errs, configIn(args))
 	var c cli
 	exited := -1
-	parser, err := kong.New(&c, kong.Name("waybill"), kong.Writers(out, errs), kong.UsageOnError(), kong.Vars{"version": version},
+	parser, err := kong.New(&c, kong.Name("waybill"), kong.Writers(out, a.err), kong.UsageOnError(), kong.Vars{"version": version},
 		kong.Description("Waybill routes tool calls to MCP servers and records every decision.\nBegin with: waybill demo, or waybill init, waybill pin, waybill check."),
 		kong.Exit(func(code int) { exited = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
 	if err != nil {

@@ -94,14 +94,18 @@ func (n *node) startEngine() error {
 	if err != nil {
 		return err
 	}
-	secrets := redact.New(n.file.Secrets(os.LookupEnv))
+	known, err := secretsOf(n.file)
+	if err != nil {
+		return err
+	}
+	secrets := redact.New(known)
 	n.app.logger = slog.New(redact.Handler(n.app.logger.Handler(), secrets))
 	n.engine, err = harness.StartEngine(n.app.ctx, harness.EngineConfig{
 		Log: n.log, Config: n.file.Domain(lock, os.LookupEnv), Digest: digest, Redact: secrets.Redact, Version: version, Logger: n.app.logger,
 		HostInflight: n.file.Limits.HostInflight, HostRate: n.file.Limits.HostRate,
 		Progress: func(id domain.CallID, progress []byte) { n.onProgress(id, progress) },
 		NewPeers: func(report func(domain.Data, []byte, []byte)) (harness.Peers, error) {
-			return n.newPeers(lock, report, digest)
+			return n.newPeers(lock, report, digest, secrets.Redact)
 		},
 	})
 	if err != nil {
@@ -111,12 +115,17 @@ func (n *node) startEngine() error {
 	return nil
 }
 
-func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []byte), digest func([]byte) domain.Payload) (harness.Peers, error) {
+func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []byte), digest func([]byte) domain.Payload, redact func([]byte) []byte) (harness.Peers, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program for the watchdog: %w", err)
 	}
-	n.peers, err = peer.NewManager(peer.Config{Specs: n.file.Specs(lock, os.LookupEnv), FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,
+	specs := n.file.Specs(lock, os.LookupEnv)
+	for name, spec := range specs {
+		spec.Redact = redact
+		specs[name] = spec
+	}
+	n.peers, err = peer.NewManager(peer.Config{Specs: specs, FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,
 		Progress:   func(call string, progress jsontext.Value) { n.engine.Loop.Progress(call, progress) }, // only after a call was sent
 		ClientName: "waybill", ClientVersion: version, Watchdog: []string{self, "watchdog"}, Logger: n.app.logger})
 	return n.peers, err

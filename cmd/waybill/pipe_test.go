@@ -147,7 +147,7 @@ func openPiped(t *testing.T, self string, row pipeRow) *pipeRun {
 		t.Fatal(err)
 	}
 	r.ready()
-	a := newApp(context.Background(), r.said, r.said)
+	a := newApp(context.Background(), r.said, r.said, r.file)
 	f, err := a.load(r.file)
 	if err != nil {
 		t.Fatal(err)

@@ -146,7 +146,7 @@ func newSoak(b *testing.B) *soak {
 			b.Fatalf("%s: %s", c, out.String())
 		}
 	}
-	x.start(file, newApp(b.Context(), io.Discard, io.Discard))
+	x.start(file, newApp(b.Context(), io.Discard, io.Discard, file))
 	return x
 }
 

@@ -212,8 +212,21 @@ func (l *lane) stderrTail() []byte {
 	if t == nil {
 		return nil
 	}
-	b := l.redact(t.read())
+	kept := t.read()
+	b := l.redact(kept)
+	if len(kept) == tailKept { // what was cut off may have been the beginning of a secret
+		b = commonEnd(b, l.redact(kept[tailKept-tailSize:]))
+	}
 	return b[max(0, len(b)-tailSize):]
+}
+
+// commonEnd returns what both end with.
+func commonEnd(a, b []byte) []byte {
+	n := 0
+	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
+	}
+	return a[len(a)-n:]
 }
 
 // redact may return its argument.

@@ -33,7 +33,12 @@ func (h redacting) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 func (h redacting) clean(a slog.Attr) slog.Attr {
-	return slog.String(a.Key, string(h.redact([]byte(a.Value.String()))))
+	value := a.Value.Resolve()
+	text := []byte(value.String())
+	if b, ok := value.Any().([]byte); ok {
+		text = b // not as a list of numbers, in which nothing is found
+	}
+	return slog.String(string(h.redact([]byte(a.Key))), string(h.redact(text)))
 }
 
 // WithGroup implements slog.Handler.

@@ -3,7 +3,11 @@ package redact
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	stdjson "encoding/json"
+	"fmt"
+	"html"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -25,19 +29,29 @@ func TestSecretsAreReplacedInEveryForm(t *testing.T) {
 		{"JSON", `{"a": ` + quote("x "+secret) + `, "b": 1.50}`, `{"a": "x [redacted]", "b": 1.50}`},
 		{"JSON with every escape", `{"a":` + strings.ReplaceAll(ascii, "/", `\/`) + `}`, `{"a":"[redacted]"}`},
 		{"JSON escaped letter by letter", `["` + strings.ReplaceAll(ascii[1:len(ascii)-1], "k", `\u006b`) + `"]`, `["[redacted]"]`},
-		{"JSON inside JSON", `{"text":` + quote(`{"a":`+quote(secret)+`}`) + `}`, `{"text":"[redacted]"}`},
+		{"JSON inside JSON", `{"text":` + quote(`{"a":`+quote(secret)+`}`) + `}`, `{"text":"{\"a\":\"[redacted]\"}"}`},
 		{"a name of JSON", `{` + quote(secret) + `:1}`, `{"[redacted]":1}`},
-		{"escaped in text", "log: " + quote(secret), "[redacted]"},
+		{"escaped in text", "log: " + quote(secret), `log: "[redacted]"`},
 		{"base64", `{"a":"` + std.EncodeToString([]byte(secret)) + `"}`, `{"a":"[redacted]"}`},
 		{"base64 at one", "Basic " + std.EncodeToString([]byte("u:"+secret+"??")) + " x", "Basic [redacted] x"},
 		{"base64 at two", "k=" + urlSafe.EncodeToString([]byte("u"+secret)) + ";", "k=[redacted];"},
 		{"URL", "q=k%2Fey%221%3C2%3E%26%0A%5C%C3%BC%21&x=1", "q=[redacted]&x=1"},
+		{"URL in small letters", "q=" + strings.ToLower("k%2Fey%221%3C2%3E%26%0A%5C%C3%BC%21") + "&x=1", "q=[redacted]&x=1"},
+		{"URL byte by byte", "q=" + everyByte("%%%02x", secret), "q=[redacted]"},
+		{"URL twice", "q=" + strings.ReplaceAll(url.QueryEscape(secret), "%", "%25"), "q=[redacted]"},
+		{"hex", `{"a":"<` + hex.EncodeToString([]byte(secret)) + `>"}`, `{"a":"<[redacted]>"}`},
+		{"hex in capitals", everyByte("%02X", secret) + "!", "[redacted]!"},
+		{"hex in lines", everyByte("%02x\n", secret), "[redacted]\n"},
+		{"bytes as languages show them", "b'" + everyByte(`\x%02x`, secret) + "'", "b'[redacted]'"},
+		{"HTML", "<" + html.EscapeString(secret) + ">", "<[redacted]>"},
+		{"base64 in lines", `{"a":"Key: ` + strings.ReplaceAll(inLines(std.EncodeToString([]byte(strings.Repeat("-", 30)+secret))), "\n", `\r\n`) + `"}`, `{"a":"Key: [redacted]"}`},
+		{"base64 of JSON", std.EncodeToString([]byte(`{"a":` + quote(secret) + `}`)), "[redacted]"},
+		{"base64 with its slashes escaped", `{"a":"` + strings.ReplaceAll(std.EncodeToString([]byte(secret)), "/", `\/`) + `"}`, `{"a":"[redacted]"}`},
+		{"base64 in a URL", "a=" + url.QueryEscape(std.EncodeToString([]byte(secret+"?"))) + "&b", "a=[redacted]&b"},
 		{"nothing", `{"a":"\u00e9"}`, `{"a":"\u00e9"}`},
 	} {
 		got := string(New([]string{secret}).Redact([]byte(c.in)))
-		whole := c.want == "[redacted]" && strings.Contains(got, Word) && !strings.Contains(got, secret)
-		inside := c.name == "JSON inside JSON" && got == `{"text":"{\"a\":\"[redacted]\"}"}`
-		if got != c.want && !whole && !inside {
+		if got != c.want {
 			t.Errorf("%s: %s gives %s, want %s", c.name, c.in, got, c.want)
 		}
 	}
@@ -48,6 +62,10 @@ func TestRedactionKeepsJSONValid(t *testing.T) {
 		{"a number", "12345678", `{"n":12345678,"m":1}`, `{"n":"[redacted]","m":1}`},
 		{"a part of a number", "23456789", `[-1.23456789e5]`, `["[redacted]"]`},
 		{"across values", `true,"a":`, `{"b":true,"a":1}`, `"[redacted]"`},
+		{"across values, deeper", `"key": "`, `{"a":[1,{"key": "x","b":2}],"c":{"d":"key"}}`, `{"a":[1,"[redacted]"],"c":{"d":"key"}}`},
+		{"an object", `{"key":"v"}`, `[{"a":{"key":"v"}},"{\"key\":\"v\"}"]`, `[{"a":"[redacted]"},"[redacted]"]`},
+		{"half an escape", `nabcdefgh`, `["\nabcdefgh","\\nabcdefgh"]`, `["[redacted]","\\[redacted]"]`},
+		{"half a long escape", `0041bcdefgh`, `["x\u0041bcdefgh"]`, `["x[redacted]"]`},
 		{"the whole", `{"a":12345}`, `{"a":12345}`, `"[redacted]"`},
 		{"names that become one", "secret-one", `{"secret-one":1,"secret\u002done":2}`, ""},
 		{"spelt with backslash", `a\nb\nc\nd`, `"a\nb\nc\nd"`, `"[redacted]"`},
@@ -88,58 +106,38 @@ func TestASecretWithALineEndIsFoundWithoutIt(t *testing.T) {
 	}
 }
 
-func FuzzRedact(f *testing.F) {
-	f.Add("hunter2hunter2", `{"a":"hunter2hunter2"}`, "x")
-	f.Add(`q"uote\d!`, `{"a":["q\"uote\\d!",1]}`, `{"q\"uote\\d!":2}`)
-	f.Add("12345678", `[123456789]`, "\xff12345678")
-	f.Add(`true,"a":`, `{"b":true,"a":1}`, `\u0074rue,"a":`)
-	f.Add("]aaaaaaa", "secret-2aaaaaaa", `"[redacted]"`)
-	f.Fuzz(func(t *testing.T, secret, before, after string) {
-		if Unfit(secret) {
-			return
+// A value of several lines is often logged line by line.
+func TestEachLineOfASecretIsOne(t *testing.T) {
+	pem := "-----BEGIN KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ\nshort\n-----END KEY-----\n"
+	in := "1: -----BEGIN KEY-----\n2: MC4CAQAwBQYDK2VwBCIEIJ\n3: short\n"
+	want := "1: -----BEGIN KEY-----\n2: [redacted]\n3: short\n"
+	for _, secret := range []string{pem, strings.ReplaceAll(pem, "\n", `\n`)} {
+		if got := string(New([]string{secret}).Redact([]byte(in))); got != want {
+			t.Errorf("%q: got %q", secret, got)
 		}
-		r := New([]string{secret, "secret-2"})
-		encoded := base64.StdEncoding.EncodeToString([]byte(before + secret + after))
-		quoted, err := stdjson.Marshal(map[string]string{before: secret + after})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, in := range []string{before, before + secret + after, string(quoted), encoded, "[" + string(quoted) + "," + before + "]"} {
-			got := r.Redact([]byte(in))
-			if bytes.Contains(got, []byte(secret)) || bytes.Contains(got, []byte("secret-2")) {
-				t.Fatalf("%q is still in %q", secret, got)
-			}
-			if stdjson.Valid([]byte(in)) && !stdjson.Valid(got) {
-				t.Fatalf("%q was JSON and became %q", in, got)
-			}
-		}
-		if stdjson.Valid(quoted) && strings.ToValidUTF8(secret, "") == secret {
-			var back map[string]string
-			if err := stdjson.Unmarshal(r.Redact(quoted), &back); err != nil {
-				return // the whole was taken out
-			}
-			for name, value := range back {
-				if strings.Contains(name, secret) || strings.Contains(value, secret) {
-					t.Fatalf("%q is still in %q", secret, back)
-				}
-			}
-		}
-	})
+	}
 }
 
-func BenchmarkRedact(b *testing.B) {
-	const secret = "hunter2hunter2"
-	r := New([]string{secret, "correct horse battery staple"})
-	encoded := base64.StdEncoding.EncodeToString([]byte(secret))
-	for name, part := range map[string]string{
-		"no find": `some text\n`, "escapes": `\u00e9t\u00e9 \\ `, "secrets": secret + " ", "base64": encoded + " ",
-	} {
-		in := []byte(`{"jsonrpc":"2.0","id":1,"result":{"text":"` + strings.Repeat(part, 1<<20/len(part)) + `"}}`)
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(in)))
-			for b.Loop() {
-				r.Redact(in)
-			}
-		})
+// Of two secrets of which one begins the other, nothing of either is left.
+func TestASecretThatBeginsAnother(t *testing.T) {
+	got := New([]string{"hunter2hunter2", "hunter2hunter2-and-more"}).Redact([]byte("a hunter2hunter2-and-more b hunter2hunter2 c"))
+	if string(got) != "a [redacted] b [redacted] c" {
+		t.Errorf("got %s", got)
 	}
+}
+
+func everyByte(format, s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, format, s[i])
+	}
+	return b.String()
+}
+
+func inLines(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i += 20 {
+		b.WriteString(s[i:min(i+20, len(s))] + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
