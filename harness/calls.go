@@ -119,9 +119,9 @@ type underway struct {
 func (l *Loop) Submit(host string, request []byte, reply func(Reply)) {
 	in := input{host: host}
 	r, problem := domain.ParseCall(request)
-	if clean := l.cfg.Redact(request); problem != "" && string(clean) != string(request) {
-		// A reason quotes what is wrong, and no more than the beginning of it: by then it is too late to look for secrets.
-		_, problem = domain.ParseCall(clean)
+	if problem != "" {
+		// It quotes the beginning of what is wrong: by then it is too late to look for secrets.
+		_, problem = domain.ParseCall(l.cfg.Redact(request))
 		problem = cmp.Or(problem, "the request holds a secret of the configuration")
 	}
 	if string(l.cfg.Redact([]byte(r.CallID))) != r.CallID {

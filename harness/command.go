@@ -89,6 +89,7 @@ type decided struct {
 // recorded and never will be. Safe for concurrent use.
 func (l *Loop) Command(ctx context.Context, d domain.OperatorCommanded, arguments []byte) (CommandReply, error) {
 	if problem := l.unfit(d); problem != "" {
+		d.Peer, d.Call = string(l.cfg.Redact([]byte(d.Peer))), string(l.cfg.Redact([]byte(d.Call)))
 		r := l.commandReply(d)
 		r.Code, r.Reason = domain.CodeBadRequest, problem
 		return r, nil

@@ -10,6 +10,7 @@ import (
 	"waybill/cmd/waybill/config"
 	"waybill/domain"
 	"waybill/harness"
+	"waybill/harness/heads"
 )
 
 // Exit codes. They are a contract.
@@ -100,6 +101,7 @@ func classify(err error) *exitError {
 	var many config.Errors
 	var halt *harness.HaltError
 	var held *harness.LockedError
+	var refused *heads.RefusedError
 	switch {
 	case errors.As(err, &e):
 		return e
@@ -109,6 +111,8 @@ func classify(err error) *exitError {
 		return &exitError{exit: exitConfig, code: "configuration", where: one.Where(), err: err}
 	case errors.As(err, &halt):
 		return &exitError{exit: exitConfig, code: string(halt.Code), err: err}
+	case errors.As(err, &refused):
+		return &exitError{exit: exitInternal, code: refused.Code, where: refused.File, err: err}
 	case errors.Is(err, harness.ErrNoLog):
 		return &exitError{exit: exitNotRunning, code: "not_initialised", err: err}
 	case errors.Is(err, context.Canceled):

@@ -22,6 +22,7 @@ var testPeers = map[string]func(args []string) int{
 	"fast-peer":     func([]string) int { return fastPeer(os.Stdin, os.Stdout) },
 	"pipe-peer":     pipePeer,
 	"soak-peer":     soakPeer,
+	"secret-peer":   secretPeer,
 }
 
 // TestMain makes the test binary many programs: the tests; a peer; and waybill

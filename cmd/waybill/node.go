@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -13,6 +15,7 @@ import (
 	"waybill/cmd/waybill/config/redact"
 	"waybill/domain"
 	"waybill/harness"
+	"waybill/harness/heads"
 	"waybill/harness/peer"
 	"waybill/projections"
 	"waybill/store"
@@ -34,6 +37,8 @@ type node struct {
 	engine *harness.Engine
 	views  *projections.Views
 	peers  *peer.Manager
+	heads  *heads.Checkpointer
+	outlet atomic.Pointer[func(note []byte) error] // where checkpoints are published; nil for nowhere
 
 	// onProgress is told what a peer says of a call whose host listens. It is set
 	// before the first call is submitted and must not block.
@@ -78,6 +83,10 @@ func (n *node) open() (err error) {
 		n.app.progress("waybill: warning: node is %s, but the log is %s and keeps its id; a new node needs a data directory of its own",
 			n.file.Node, n.log.ID())
 	}
+	n.heads, err = heads.New(n.app.ctx, heads.Config{Dir: n.dir, Log: n.log, Logger: n.app.logger, Publish: n.publishHead})
+	if err != nil {
+		return err
+	}
 	n.views, err = projections.Open(n.app.ctx, n.dir.ViewsFile(), n.log.ID(), n.log.Head().Size)
 	if err != nil {
 		return err
@@ -112,6 +121,15 @@ func (n *node) startEngine() error {
 		return err
 	}
 	n.engine.AttendFollower(n.views)
+	n.engine.Attend(n.heads.Name(), func(ctx context.Context) error { return n.heads.Run(ctx, n.engine.Feed) })
+	return nil
+}
+
+// publishHead hands a checkpoint to NATS, where there is one.
+func (n *node) publishHead(note []byte) error {
+	if publish := n.outlet.Load(); publish != nil {
+		return (*publish)(note)
+	}
 	return nil
 }
 
