@@ -123,8 +123,8 @@ var brokenSizes = []brokenTree{
 	{"function size", "-- store/a_test.go --\npackage store\n\nfunc a() {\n" + strings.Repeat("\n", maxTestFunction-1) + "}\n",
 		[]string{"store/a_test.go:3"}},
 	{"file size", "-- store/a_test.go --\npackage store\n" + strings.Repeat("\n", maxFile), []string{"store/a_test.go"}},
-	{"package size", "-- store/a.go --\npackage store\n" + strings.Repeat("var _ = 1\n", maxPackage/2) +
-		"-- store/b.go --\npackage store\n" + strings.Repeat("var _ = 1\n", maxPackage/2), []string{"store"}},
+	{"package size", "-- replay/a.go --\npackage replay\n" + strings.Repeat("var _ = 1\n", maxPackage/2) +
+		"-- replay/b.go --\npackage replay\n" + strings.Repeat("var _ = 1\n", maxPackage/2), []string{"replay"}},
 }
 
 var brokenLayout = []brokenTree{

@@ -11,19 +11,21 @@ const module = "waybill"
 // rooms is the table of ARCHITECTURE.md: what of ours each folder may import. A folder that is not named belongs to the
 // nearest one above it that is. "..." is everything.
 var rooms = map[string][]string{
-	"domain":            {},
-	"domain/schema":     {},
-	"events":            {"domain"},
-	"migrations":        {},
-	"store":             {"events", "migrations"},
-	"projections":       {"domain", "events", "migrations"},
-	"replay":            {"domain", "events"},
-	"harness":           {"domain", "events", "store", "projections", "replay"},
-	"harness/peer":      {"domain", "domain/schema"},
-	"harness/bus":       {"domain", "events"},
-	"client":            {},
-	"cmd/waybill":       {"..."},
-	"cmd/waybill-audit": {"domain", "events", "store", "projections", "replay"},
+	"domain":             {},
+	"domain/schema":      {},
+	"events":             {"domain"},
+	"migrations":         {},
+	"store":              {"events", "migrations"},
+	"projections":        {"domain", "events", "migrations"},
+	"replay":             {"domain", "events"},
+	"harness":            {"domain", "events", "store", "projections", "replay"},
+	"harness/peer":       {"domain", "domain/schema"},
+	"harness/bus":        {"domain", "events"},
+	"harness/bus/stream": {"harness/bus"},
+	"client":             {},
+	"cmd/waybill":        {"..."},
+	"cmd/waybill/doctor": {"events", "migrations", "store", "projections", "harness", "harness/bus", "cmd/waybill"},
+	"cmd/waybill-audit":  {"domain", "events", "store", "projections", "replay"},
 }
 
 // pure is what domain may import: packages that compute, and neither act nor ask the machine.

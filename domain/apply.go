@@ -30,7 +30,7 @@ func (s *State) Apply(e Event) {
 	case CatalogListed:
 		s.applyListed(e, d)
 	case CallReceived:
-		s.received, s.receivedSeq = d, e.Seq
+		s.received, s.receivedSeq, s.receivedAt = d, e.Seq, e.Time
 	case CallAnswered:
 		s.applyAnswered(d)
 	case DeadlinePassed:
@@ -93,6 +93,8 @@ func (s *State) applyNaming(e Event) {
 		s.applyMerged(e.Seq, d)
 	case ConfigRejected:
 		s.Rejected = &d
+	case PayloadsErased:
+		s.applyErased(d)
 	case CallRouted, CallResent, CallHeld, CallRefused, CallSettled:
 		s.applyCall(e)
 	}

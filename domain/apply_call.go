@@ -64,7 +64,7 @@ func (s *State) submitted(id CallID, seq int64) *call {
 	s.ended.take(id.CallKey())
 	c := &call{id: id, seq: seq}
 	if s.received.CallID == id {
-		c.received = s.received
+		c.received, c.story, c.receivedAt = s.received, s.receivedSeq, s.receivedAt
 	}
 	return c
 }
@@ -96,6 +96,13 @@ func (s *State) applyResent(e Event, d CallResent) {
 		return
 	}
 	c.era, c.declared, c.timeout, c.attempts = d.Era, d.Capabilities, d.Deadline, d.Attempt
+	switch d.Rule {
+	case RuleNeverWritten, RuleHeader, RuleCapability, RuleVersion: // it did not run
+	case RuleOperator:
+		c.mayHaveRun = c.mayHaveRun || c.ran != RanNo
+	default:
+		c.mayHaveRun = true
+	}
 	switch d.Rule {
 	case RuleContinue:
 		c.rounds++
@@ -136,7 +143,7 @@ func (s *State) applySettled(now int64, d CallSettled) {
 		return
 	}
 	s.detach(c)
-	c.held = nil
+	c.held, c.ran = nil, d.Ran
 	switch {
 	case c.attempts == 0:
 	case d.Status == StatusInputRequired && c.mostRounds > 0:

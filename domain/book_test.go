@@ -44,6 +44,7 @@ type story struct {
 	until       int64
 	state       *Payload
 	ground      Event // what ended the last exchange, or what may start the next
+	mayHaveRun  bool  // one of the exchanges that have ended
 	replied     int   // answers to the host
 	submitted   int   // submissions that were the call's own
 }
@@ -90,14 +91,18 @@ func (b *book) observation(e Event) {
 	case CallAnswered:
 		if s := b.of(d.At, d.RequestID); s != nil && s.key == d.CallKey() {
 			s.ground, s.state = e, d.RequestState
+			code := d.Facts.ErrorCode
+			s.mayHaveRun = s.mayHaveRun || s.era != EraModern || d.Facts.Kind != FactError || code > -32020 || code < -32022
 		}
 	case ExchangeFailed:
 		if s := b.of(d.At, d.RequestID); s != nil {
 			s.ground = e
+			s.mayHaveRun = s.mayHaveRun || d.Written != "no"
 		}
 	case DeadlinePassed:
 		if s := b.of(d.At, d.RequestID); s != nil {
 			s.ground = e
+			s.mayHaveRun = s.mayHaveRun || d.Written != "no"
 		}
 	}
 }
@@ -203,6 +208,9 @@ func (b *book) settled(e Event, s *story, d CallSettled) {
 	}
 	if s.sends == 0 && d.Ran != RanNo {
 		b.fail(e, s, "what was never sent may have run")
+	}
+	if s.mayHaveRun && d.Ran == RanNo {
+		b.fail(e, s, "an exchange of it may have run")
 	}
 	b.reply(e, s)
 	switch {

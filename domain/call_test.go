@@ -253,6 +253,7 @@ func TestEventsSayWhomTheyConcern(t *testing.T) {
 	w.exited("notes")
 	w.see(NoiseCounted{At: r.At})
 	w.see(IntakeShed{Count: 1, Code: CodeOverloaded})
+	w.see(StreamForked{Stream: "WAYBILL_local-0a1b2c3d", Seq: 3})
 	for _, e := range w.log {
 		said := facts(t, e.Data)
 		if named := strings.Contains(said, `"peer":"`+e.Peer()+`"`); (e.Peer() != "") != named {

@@ -74,6 +74,7 @@ const (
 	CodeDuplicateCall   Code = "duplicate_call"
 	CodeOverloaded      Code = "overloaded"
 	CodeLogUnavailable  Code = "log_unavailable"
+	CodeAuditLag        Code = "audit_lag" // the stream is further behind the log than nats.max_lag
 	CodeNotReady        Code = "not_ready"
 	CodeUnknownTool     Code = "unknown_tool"
 	CodeUnknownCall     Code = "unknown_call" // asked after, and not in the log
@@ -110,7 +111,7 @@ func Codes() []Code {
 		CodeToolDuplicate, CodeServiceRestarted, CodeTransportLost, CodeCancelled, CodeTimedOut, CodePeerError, CodeNoResultType,
 		CodeBadResultType, CodeBadResult, CodeToolError, CodeInputRequired, CodeShuttingDown, CodeResultTooLarge,
 		CodeRequestTooLarge, CodeFrameTooLarge, CodePeerHung, CodeUndeclaredInput, CodeTooManyRounds, CodeOutputInvalid,
-		CodeBadRequest, CodeDuplicateCall, CodeOverloaded, CodeLogUnavailable, CodeNotReady, CodeUnknownTool, CodeUnknownCall,
+		CodeBadRequest, CodeDuplicateCall, CodeOverloaded, CodeLogUnavailable, CodeAuditLag, CodeNotReady, CodeUnknownTool, CodeUnknownCall,
 		CodeAmbiguousOwner, CodeStaleRoute, CodeNameMoved, CodeUnknownGen, CodePeerUnavailable, CodeEraUnknown,
 		CodeNotWaiting, CodeInputMismatch, CodeInputExpired,
 		CodeUnknownPeer, CodeNotDown, CodeNotResendable, CodePayloadNotKept, CodeUnknownCommand,

@@ -25,8 +25,9 @@ type Config struct {
 	Node      string       `json:"node"`
 	Collision string       `json:"collision"`
 	Separator string       `json:"separator"`
-	Inflight  int          `json:"inflight"` // calls under way at once, all peers together
-	Peers     []PeerConfig `json:"peers"`    // sorted by name
+	Inflight  int          `json:"inflight"`                      // calls under way at once, all peers together
+	Peers     []PeerConfig `json:"peers"`                         // sorted by name
+	Retention int64        `json:"payload_retention_ms,omitzero"` // of kept payloads; 0: until they are erased
 }
 
 // PeerConfig is one peer of a Config. Times are in milliseconds.
@@ -62,6 +63,7 @@ type PeerConfig struct {
 	HealthEvery  int64             `json:"health_every_ms,omitzero"`   // between two requests for a sign of life
 	HealthWithin int64             `json:"health_timeout_ms,omitzero"` // for its answer
 	Attempts     int               `json:"attempts,omitzero"`          // starts in a row before quarantine; 8 where 0
+	Keep         bool              `json:"keep_payloads,omitzero"`     // the bytes of its calls are kept
 	Quarantine   int64             `json:"quarantine_ms,omitzero"`     // until the next start after it; 10 minutes where 0
 }
 

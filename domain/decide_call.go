@@ -164,9 +164,10 @@ func (s *State) decideCancelled(d CallCancelled) []Data {
 	}
 }
 
-// ranIf says what can be known of a call that had no answer.
-func ranIf(written string) Ran {
-	if written == "no" {
+// ranIf says what can be known of a call whose last exchange had no answer. What
+// an exchange before it may have run stays so.
+func (c *call) ranIf(written string) Ran {
+	if written == "no" && !c.mayHaveRun {
 		return RanNo
 	}
 	return RanMaybe
@@ -207,7 +208,7 @@ func (s *State) decideDeadline(d DeadlinePassed) []Data {
 	if c := s.waiting(d.At, d.RequestID); c != nil {
 		out := []Data{
 			CallAbandoned{CallID: c.id, At: c.at, RequestID: c.reqID, Reason: "deadline passed"},
-			CallSettled{CallID: c.id, Status: StatusTimedOut, Code: CodeTimedOut, Ran: ranIf(d.Written)},
+			CallSettled{CallID: c.id, Status: StatusTimedOut, Code: CodeTimedOut, Ran: c.ranIf(d.Written)},
 		}
 		if p := s.current(d.At); p != nil {
 			out = append(out, p.decideHung()...)

@@ -82,6 +82,9 @@ func (s *State) decideContinue(mono int64, c *call) []Data {
 // settle decides how an answered call ends.
 func (c *call) settle(p *Peer, f Facts) (Status, Code, Ran) {
 	status, code, ran := f.settle(c.era)
+	if ran == RanNo && c.mayHaveRun {
+		ran = RanMaybe
+	}
 	switch {
 	case status == StatusInputRequired && !Covers(c.declared, f.Asks):
 		return StatusProtocolError, CodeUndeclaredInput, RanMaybe
@@ -164,10 +167,10 @@ func (s *State) decideLost(mono int64, c *call, d ExchangeFailed) []Data {
 			}
 		}
 		if wait := min(resendWait, c.left(mono)); wait > 0 {
-			return []Data{CallHeld{CallID: c.id, Peer: c.at.Peer, Code: d.Code, Rule: rule, Ran: ranIf(d.Written), Wait: wait}}
+			return []Data{CallHeld{CallID: c.id, Peer: c.at.Peer, Code: d.Code, Rule: rule, Ran: c.ranIf(d.Written), Wait: wait}}
 		}
 	}
-	return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: d.Code, Ran: ranIf(d.Written)}}
+	return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: d.Code, Ran: c.ranIf(d.Written)}}
 }
 
 // hold returns the decision to keep a call until its peer is ready, where the
@@ -233,16 +236,17 @@ func (h *hold) written() string {
 }
 
 // decideRoom gives the place of a call that has ended to the first that waits for
-// one. One that was lost or timed out leaves none: its peer may be gone.
+// one. A peer whose transport is lost, or that is about to be given up, has none.
 func (s *State) decideRoom(e Event, d CallSettled) []Data {
-	if s.holding == 0 || d.Status == StatusLost || d.Status == StatusTimedOut {
+	if s.holding == 0 || d.Code == CodeTransportLost {
 		return nil
 	}
 	for _, c := range s.unended() {
 		if c.held == nil || c.held.rule != "" {
 			continue
 		}
-		if r, ok := s.routeHeld(e, c, taken{}).(CallRouted); ok {
+		r, ok := s.routeHeld(e, c, taken{}).(CallRouted)
+		if ok && len(s.Peer(r.Peer).decideHung()) == 0 {
 			return []Data{r}
 		}
 	}

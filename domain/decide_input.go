@@ -42,6 +42,8 @@ func (s *State) continuation(now int64, d CallReceived) (*call, Code, string) {
 		return nil, CodeNotWaiting, "this call asks for no input: it has ended, is under way, or never was; see waybill calls outcome"
 	case now > c.until:
 		return nil, CodeInputExpired, "the call asked for input too long ago (input_window); start a new one"
+	case c.erased:
+		return nil, CodeInputMismatch, "what was kept of the call was erased, and with it what the submission would be compared with; start a new one"
 	case d.Tool != c.received.Tool || d.Arguments != c.received.Arguments:
 		return nil, CodeInputMismatch, "tool and arguments must be those of the call, byte for byte"
 	case d.Input == nil:

@@ -1,7 +1,7 @@
 package domain
 
 // decideCommand follows an operator's command, or says why it changes nothing.
-func (s *State) decideCommand(d OperatorCommanded) []Data {
+func (s *State) decideCommand(now int64, d OperatorCommanded) []Data {
 	code, reason := CodeUnknownCommand, "this version knows no such command"
 	switch d.Verb {
 	case VerbRevive:
@@ -12,6 +12,12 @@ func (s *State) decideCommand(d OperatorCommanded) []Data {
 		code, reason = c, r
 	case VerbResend:
 		out, c, r := s.decideResend(d)
+		if c == "" {
+			return out
+		}
+		code, reason = c, r
+	case VerbErase:
+		out, c, r := s.decideErase(now, d)
 		if c == "" {
 			return out
 		}
@@ -47,6 +53,8 @@ func (s *State) decideResend(d OperatorCommanded) ([]Data, Code, string) {
 		return nil, CodeNotResendable, "only a call that was lost or timed out within 24 hours can be sent again; see waybill calls outcome"
 	case c.rounds > 0:
 		return nil, CodeNotResendable, "the call went through rounds of input, which are not kept; start a new one"
+	case c.erased:
+		return nil, CodePayloadNotKept, "what was kept of the call was erased, so that no arguments can be known to be its own; start a new one"
 	case d.Arguments == nil:
 		return nil, CodePayloadNotKept, "arguments are not kept: give those that the call was made with"
 	case *d.Arguments != c.received.Arguments:

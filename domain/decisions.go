@@ -312,6 +312,18 @@ type AnswerDropped struct {
 	Reason    string `json:"reason"`
 }
 
+// PayloadsErased erases what is kept of calls that were received before it: the
+// bytes, and the keys under which their events name them. It says which calls by
+// exactly one of Call, Host and Before, and goes for those under way too: nothing
+// more of them is kept. By is the operator, "" for payload_retention.
+type PayloadsErased struct {
+	By     string `json:"by,omitempty"`
+	Call   string `json:"call,omitempty"`     // key: host/call_id
+	Host   string `json:"host,omitempty"`     // all calls of one host
+	Before int64  `json:"before_ms,omitzero"` // those received before: wall clock, milliseconds since 1970
+	Calls  int64  `json:"calls"`              // how many they were when it was asked for
+}
+
 // PeerName implements OfPeer.
 func (d PeerAdmitted) PeerName() string { return d.Peer }
 
@@ -323,6 +335,9 @@ func (d CommandRefused) PeerName() string { return d.Peer }
 
 // CallKey implements OfCall.
 func (d CommandRefused) CallKey() string { return d.Call }
+
+// CallKey implements OfCall.
+func (d PayloadsErased) CallKey() string { return d.Call }
 
 // PeerName implements OfPeer.
 func (d CallHeld) PeerName() string { return d.Peer }
@@ -410,3 +425,6 @@ func (CallSettled) Kind() string { return "call.settled" }
 
 // Kind implements Data.
 func (AnswerDropped) Kind() string { return "answer.dropped" }
+
+// Kind implements Data.
+func (PayloadsErased) Kind() string { return "payloads.erased" }

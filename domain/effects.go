@@ -79,6 +79,15 @@ type Remind struct {
 // Answer replies to the host: the call has ended.
 type Answer struct{ Call string }
 
+// Erase erases the kept bytes and keys of the calls that were received before the
+// event Seq, as PayloadsErased says. It may be done twice.
+type Erase struct {
+	Seq    int64
+	Call   string
+	Host   string
+	Before int64 // milliseconds since 1970
+}
+
 // Halt ends the service: the configuration was rejected.
 type Halt struct {
 	Code   Code
@@ -94,6 +103,7 @@ func (Wake) effect()      {}
 func (Remind) effect()    {}
 func (Answer) effect()    {}
 func (Halt) effect()      {}
+func (Erase) effect()     {}
 
 // Effects names the acts a decision releases, in order. Observations release
 // nothing.
@@ -120,6 +130,8 @@ func Effects(e Event) []Effect {
 			Capabilities: d.Capabilities, Deadline: d.Deadline}, Remind{At: d.At, After: d.Every}}
 	case ConfigRejected:
 		return []Effect{Halt(d)}
+	case PayloadsErased:
+		return []Effect{d.effect(e.Seq)}
 	}
 	return callEffects(e)
 }

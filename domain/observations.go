@@ -24,6 +24,20 @@ type ConfigLoaded struct {
 	Peers  int `json:"peers"`
 }
 
+// LogRestored opens a log that goes on from a backup of another one, whose
+// keys or end may be lost. It changes no state: nothing of the other log is taken
+// over. Its evidence is the last checkpoint in the backup; the zero Ref where it
+// was never signed.
+type LogRestored struct {
+	Log        string `json:"log"`             // the other one
+	Key        string `json:"key"`             // its public key
+	Size       int64  `json:"size"`            // its events in the backup
+	Root       string `json:"root"`            // RFC 6962, over them, hex
+	Signed     int64  `json:"signed,omitzero"` // events that the checkpoint covers
+	Checkpoint Ref    `json:"checkpoint,omitzero"`
+	Beyond     int64  `json:"beyond,omitzero"` // events it had by a checkpoint that is newer than the backup
+}
+
 // PeerSpawned says that a peer's process is running.
 type PeerSpawned struct {
 	At
@@ -76,7 +90,8 @@ type CatalogListed struct {
 // A submission with Input or RequestState goes on with a call that was settled as
 // input_required (specification, basic/patterns/mrtr). CarriesKey says that the
 // arguments hold the string that the tool is configured to honour as an
-// idempotency key.
+// idempotency key. Kept says that the bytes of the call are kept, and that its
+// payloads are named under a key of its own.
 type CallReceived struct {
 	CallID
 	DuplicateOf  string         `json:"duplicate_of,omitempty"`
@@ -91,6 +106,7 @@ type CallReceived struct {
 	Input        *Payload       `json:"input_responses,omitzero"`
 	RequestState *Payload       `json:"request_state,omitzero"`
 	CarriesKey   bool           `json:"carries_key,omitzero"`
+	Kept         bool           `json:"kept,omitzero"`
 	Problem      string         `json:"problem,omitempty"`
 }
 
@@ -149,23 +165,46 @@ type HealthAnswered struct {
 const (
 	VerbRevive = "revive" // start a peer again that is down
 	VerbResend = "resend" // send a call again that was lost or timed out
+	VerbErase  = "erase"  // erase the kept bytes of calls, and the keys that name them
 )
 
 // OperatorCommanded is what an operator ordered. Arguments are those a call is to
-// be sent again with, where they were not kept.
+// be sent again with. Host and OlderThan, in milliseconds, say what is to be
+// erased; Calls is how many calls that names, as far as was seen.
 type OperatorCommanded struct {
 	By        string   `json:"by"`
 	Verb      string   `json:"verb"`
 	Peer      string   `json:"peer,omitempty"`
 	Call      string   `json:"call,omitempty"` // key: host/call_id
 	Arguments *Payload `json:"arguments,omitzero"`
+	Host      string   `json:"host,omitempty"`
+	OlderThan int64    `json:"older_than_ms,omitzero"`
+	Calls     int64    `json:"calls,omitzero"`
 }
+
+// KeyRotated says that the log left one key for another. Note is signed by both
+// (events/checkpoint, OpenRotation); from this event on the new one signs.
+type KeyRotated struct {
+	By   string `json:"by"`
+	From string `json:"from"` // public keys
+	To   string `json:"to"`
+	Note string `json:"note"`
+}
+
+// Kind implements Data.
+func (KeyRotated) Kind() string { return "key.rotated" }
 
 // PeerName implements OfPeer.
 func (d OperatorCommanded) PeerName() string { return d.Peer }
 
 // CallKey implements OfCall.
 func (d OperatorCommanded) CallKey() string { return d.Call }
+
+// RetentionPassed says that bytes of calls are kept that were received longer ago
+// than payload_retention. Calls is how many, as far as was seen.
+type RetentionPassed struct {
+	Calls int64 `json:"calls"`
+}
 
 // NoiseCounted folds what a peer wrote that is no answer to anything.
 type NoiseCounted struct {
@@ -186,6 +225,16 @@ type IntakeShed struct {
 	Code  Code  `json:"code"`
 }
 
+// StreamForked says that the copy of the log in JetStream holds something else
+// than the log does; nothing is published any more in this life of the service.
+// Log and Copy are the SHA-256 of what each holds at Seq, in hex; "" for nothing.
+type StreamForked struct {
+	Stream string `json:"stream"`
+	Seq    int64  `json:"seq"` // the first one that was found to differ
+	Log    string `json:"log,omitempty"`
+	Copy   string `json:"copy,omitempty"`
+}
+
 // CallKey implements OfCall.
 func (d ExchangeFailed) CallKey() string { return d.Call }
 
@@ -200,6 +249,9 @@ func (ServiceStopped) Kind() string { return "service.stopped" }
 
 // Kind implements Data.
 func (ConfigLoaded) Kind() string { return "config.loaded" }
+
+// Kind implements Data.
+func (LogRestored) Kind() string { return "log.restored" }
 
 // Kind implements Data.
 func (PeerSpawned) Kind() string { return "peer.spawned" }
@@ -244,7 +296,13 @@ func (HealthAnswered) Kind() string { return "health.answered" }
 func (OperatorCommanded) Kind() string { return "operator.commanded" }
 
 // Kind implements Data.
+func (RetentionPassed) Kind() string { return "retention.passed" }
+
+// Kind implements Data.
 func (NoiseCounted) Kind() string { return "noise.counted" }
 
 // Kind implements Data.
 func (IntakeShed) Kind() string { return "intake.shed" }
+
+// Kind implements Data.
+func (StreamForked) Kind() string { return "stream.forked" }

@@ -183,3 +183,27 @@ func TestRequestIDIsAPlainInteger(t *testing.T) {
 		}
 	}
 }
+
+// TestDoubtfulID: an answer that cannot be read is an answer of somebody, if it
+// says of whom.
+func TestDoubtfulID(t *testing.T) {
+	for frame, want := range map[string]int64{
+		`{"jsonrpc":"2.0","id":7,"result":{"a":1,"a":2}}`:              7,
+		`{"jsonrpc":"2.0","id":7,"result":{"a":"\ud800"}}`:             7,
+		"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":\"\xff\"}":           7,
+		`{"result":{},"result":{},"id":7}`:                             7,
+		`{"jsonrpc":"2.0","id":7,"id":7,"result":{}}`:                  0,
+		`{"jsonrpc":"2.0","id":7,"\u0069d":8,"result":{}}`:             0,
+		`{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":1,"a":2}}`: 0,
+		`{"jsonrpc":"2.0","id":"7","result":{"a":1,"a":2}}`:            0,
+		`{"jsonrpc":"2.0","id":7,"result":{"a":1,"a":2}`:               0,
+		`{"jsonrpc":"2.0","id":7,"result":{}} {}`:                      0,
+		`[{"id":7}]`:                      0,
+		`{"params":{"id":7,"a":1,"a":1}}`: 0,
+		``:                                0,
+	} {
+		if id, ok := DoubtfulID([]byte(frame)); id != want || ok != (want != 0) {
+			t.Errorf("%s: %d, %v", frame, id, ok)
+		}
+	}
+}

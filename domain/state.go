@@ -25,6 +25,7 @@ type State struct {
 	ids         recentIDs
 	received    CallReceived // the last one, until it is decided on
 	receivedSeq int64        // of it
+	receivedAt  int64        // of it: wall clock
 	paused      shelf        // calls that wait for their host's input
 	ended       shelf        // calls that an operator may send again
 	namespace   namespace
@@ -98,6 +99,9 @@ type call struct {
 	id           CallID
 	received     CallReceived // as it was submitted first
 	seq          int64        // of call.routed, or of call.held before it
+	story        int64        // of its first call.received
+	receivedAt   int64        // of it: wall clock
+	erased       bool         // what was kept of it
 	owner        Owner        // the peer and tool it went to
 	at           At
 	era          Era
@@ -107,6 +111,8 @@ type call struct {
 	deadlineAt   int64 // monotonic clock: the end of its time for what is sent by rule
 	attempts     int   // exchanges
 	resends      int   // by rule, but for continue
+	mayHaveRun   bool  // an exchange before the present one was not rejected, and may have reached the peer
+	ran          Ran   // as it was settled last
 	used         []string
 	rounds       int // of input
 	mostRounds   int

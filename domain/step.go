@@ -57,7 +57,9 @@ func (s *State) Decide(e Event) []Data {
 	case HealthDue:
 		return s.decideHealthDue(d)
 	case OperatorCommanded:
-		return s.decideCommand(d)
+		return s.decideCommand(e.Time, d)
+	case RetentionPassed:
+		return s.decideRetention(e.Time, d)
 	}
 	return s.decideFurther(e)
 }
@@ -112,6 +114,10 @@ func (s *State) decideStopped(e Event) []Data {
 		return s.endCalls(StatusCancelled, CodeShuttingDown)
 	case CallReceived:
 		return s.decideCall(e, d)
+	case OperatorCommanded:
+		if d.Verb == VerbErase { // it takes neither a peer nor a process
+			return s.decideCommand(e.Time, d)
+		}
 	}
 	return nil
 }

@@ -51,8 +51,8 @@ func ParseMessage(frame []byte) (Message, error) {
 
 // members calls f for each member of the one JSON object in b, in order. The
 // values alias b.
-func members(b []byte, f func(key string, value jsontext.Value)) error {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(b))
+func members(b []byte, f func(key string, value jsontext.Value), options ...jsontext.Options) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(b), options...)
 	if dec.PeekKind() != '{' {
 		return errNotObject
 	}
@@ -81,6 +81,27 @@ func members(b []byte, f func(key string, value jsontext.Value)) error {
 		return errNotObject
 	}
 	return nil
+}
+
+// DoubtfulID returns the id of a frame that is no message only because a key
+// comes twice in it, or a string is no text. It is an answer, and nothing in it
+// can be relied on but that its sender has answered. ok is false where the frame
+// is worse than that, or names no id or more than one.
+func DoubtfulID(frame []byte) (id int64, ok bool) {
+	var m Message
+	ids := 0
+	err := members(bytes.TrimPrefix(frame, bom), func(key string, value jsontext.Value) {
+		switch key {
+		case "id":
+			m.ID, ids = value, ids+1
+		case "method":
+			m.Method = value
+		}
+	}, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil || ids != 1 || m.Method != nil {
+		return 0, false
+	}
+	return m.RequestID()
 }
 
 // elements calls f for each element of the JSON array in b; false if b is no

@@ -37,6 +37,7 @@ func init() {
 	observation[domain.ServiceStarted]()
 	observation[domain.ServiceStopped]()
 	observation[domain.ConfigLoaded]()
+	observation[domain.LogRestored]()
 	observation[domain.PeerSpawned]()
 	observation[domain.SpawnFailed]()
 	observation[domain.PeerExited]()
@@ -51,8 +52,11 @@ func init() {
 	observation[domain.HealthDue]()
 	observation[domain.HealthAnswered]()
 	observation[domain.OperatorCommanded]()
+	observation[domain.KeyRotated]()
+	observation[domain.RetentionPassed]()
 	observation[domain.NoiseCounted]()
 	observation[domain.IntakeShed]()
+	observation[domain.StreamForked]()
 	decision[domain.PeerAdmitted]()
 	decision[domain.PeerRefused]()
 	decision[domain.PeerLaunched]()
@@ -80,6 +84,7 @@ func init() {
 	decision[domain.CallAbandoned]()
 	decision[domain.CallSettled]()
 	decision[domain.AnswerDropped]()
+	decision[domain.PayloadsErased]()
 }
 
 // fits holds kind and cause together: a decision that passed for an observation
@@ -115,6 +120,8 @@ func EvidenceOf(d domain.Data) (domain.Ref, bool) {
 		return d.Frame, true
 	case domain.CatalogListed:
 		return d.Frame, true
+	case domain.LogRestored:
+		return d.Checkpoint, d.Checkpoint != (domain.Ref{})
 	}
 	return domain.Ref{}, false
 }

@@ -27,6 +27,7 @@ var samples = []domain.Data{
 	domain.ServiceStarted{Version: "0.1", Rules: 1},
 	domain.ServiceStopped{Reason: "interrupt"},
 	domain.ConfigLoaded{Config: frame, Peers: 3},
+	domain.LogRestored{Log: "local-9f8e7d6c", Key: "waybill/local-9f8e7d6c+12345678+AAAA", Size: 4021, Root: bytes5.HMAC, Signed: 4019, Checkpoint: frame, Beyond: 4100},
 	domain.PeerSpawned{At: notes, PID: 4006},
 	domain.SpawnFailed{At: notes, Code: domain.CodeSpawnFailed, Reason: "fork: no more processes"},
 	domain.PeerExited{At: notes, Status: -1, Signal: "killed", Cause: "stopped", StderrSize: 1200},
@@ -41,8 +42,11 @@ var samples = []domain.Data{
 	domain.HealthDue{At: notes},
 	domain.HealthAnswered{At: notes, RequestID: 11},
 	domain.OperatorCommanded{By: "oncall", Verb: domain.VerbResend, Peer: "notes", Call: "local/first", Arguments: &bytes5},
+	domain.KeyRotated{By: "oncall", From: "waybill/local-0a1b2c3d+9dbdbb4f+AWtJ", To: "waybill/local-0a1b2c3d+0c2f3b4a+AX0k", Note: "waybill/local-0a1b2c3d/key\nfrom\nto\n\n\u2014 a signature\n"},
 	domain.NoiseCounted{At: notes, Kinds: []domain.NoiseCount{{What: "notification", Count: 2, Bytes: 120}}},
 	domain.IntakeShed{Count: 7, Code: domain.CodeOverloaded},
+	domain.RetentionPassed{Calls: 12},
+	domain.StreamForked{Stream: "WAYBILL_" + logID, Seq: 20, Log: frame.Digest, Copy: bytes5.HMAC},
 
 	domain.PeerAdmitted{Peer: "notes", Pin: frame.Digest},
 	domain.PeerRefused{Peer: "notes", Code: domain.CodeNotPinned, Reason: "peer notes is not in waybill.lock; run waybill pin"},
@@ -71,6 +75,7 @@ var samples = []domain.Data{
 	domain.CallAbandoned{CallID: call, At: notes, RequestID: 9, Reason: "deadline passed"},
 	domain.CallSettled{CallID: call, Status: domain.StatusTimedOut, Code: domain.CodeTimedOut, Ran: domain.RanMaybe},
 	domain.AnswerDropped{At: notes, RequestID: 9, Reason: "the call has ended"},
+	domain.PayloadsErased{By: "oncall", Call: "local/first", Host: "local", Before: 1_785_240_000_009, Calls: 12},
 }
 
 // event puts data into an event as the service would: a decision has a cause.

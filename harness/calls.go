@@ -28,9 +28,12 @@ type Reply struct {
 	Reason   string        `json:"reason,omitempty"`
 	Size     int64         `json:"size,omitzero"`     // of a result that does not fit, in bytes
 	Attempts int           `json:"attempts,omitzero"` // how often it was sent, where that was more than once
+	Erased   *Erasure      `json:"erased,omitzero"`   // by which what was kept of it was erased
 	Code     domain.Code   `json:"-"`
 	Result   []byte        `json:"-"` // as the peer wrote it; nil for none
 	Error    []byte        `json:"-"` // the peer's error object, as it wrote it; nil for none
+
+	kept keptEvents
 }
 
 // Route says where a call went.
@@ -47,7 +50,7 @@ type Route struct {
 var lenient = jsontext.AllowInvalidUTF8(true)
 
 // Encode returns the JSON form: every key is there, null where the value is not
-// known, but for reason, size, attempts and error, which stand only where there is
+// known, but for reason, size, attempts, erased and error, which stand only where there is
 // one.
 // The peer's bytes stand in it untouched.
 func (r Reply) Encode() []byte {
@@ -69,12 +72,14 @@ func (r Reply) Encode() []byte {
 	return append(append(out, r.Result...), '}')
 }
 
-// appendWord appends an id or a code, which need no escaping, or null for none.
+// appendWord appends an id or a code, or null for none. What is asked after may be
+// any text.
 func appendWord(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
 	}
-	return append(append(append(b, '"'), s...), '"')
+	b, _ = jsontext.AppendQuote(b, s) // what is no UTF-8 is replaced
+	return b
 }
 
 // TooLarge returns the reply to send where this one does not fit a message: it
@@ -128,13 +133,14 @@ func (l *Loop) Submit(host string, request []byte, reply func(Reply)) {
 		r.CallID, problem = "", "call_id holds a secret of the configuration"
 	}
 	in.data = domain.CallReceived{CallID: domain.CallID{Host: host, ID: cmp.Or(r.CallID, domain.GeneratedPrefix)}}
-	if reason := l.pressure.enter(host); reason != "" {
-		l.countShed(domain.CodeOverloaded)
-		reply(l.shedReply(in, domain.CodeOverloaded, reason))
+	if code, reason := l.enter(host); code != "" {
+		l.countShed(code)
+		reply(l.shedReply(in, code, reason))
 		return
 	}
 	in.arguments, in.responses, in.state = r.Arguments, r.InputResponses, r.RequestState
 	in.data = l.received(host, r, problem)
+	l.readyToKeep(&in)
 	in.reply = func(x Reply) {
 		l.pressure.leave(host) // first: a host may send its next call as soon as it knows
 		reply(x)
@@ -185,12 +191,20 @@ func shedReason(code domain.Code) string {
 // it collides with stays one story; so does input for a call that does not match
 // it. now is the time of the event: whether input matches is decided by it again.
 func (l *Loop) admit(in *input, now int64) {
-	d, ok := in.data.(domain.CallReceived)
-	if !ok {
-		return
+	switch d := in.data.(type) {
+	case domain.CallReceived:
+		l.admitCall(in, d, now)
+	case domain.CallAnswered:
+		l.admitAnswer(in, d)
+	case domain.OperatorCommanded:
+		l.admitCommand(in, d)
 	}
+}
+
+func (l *Loop) admitCall(in *input, d domain.CallReceived, now int64) {
 	d.CarriesKey = l.state.CarriesKey(d.Tool, in.arguments)
 	goesOn := continues(d)
+	l.nameSubmission(in, &d)
 	taken := l.calls[d.CallKey()] != nil || !goesOn && l.state.CallTaken(d.CallKey()) ||
 		goesOn && (d.Problem != "" || !l.state.Continues(now, d))
 	u := &underway{arguments: in.arguments, responses: in.responses, state: in.state, reply: in.reply,
@@ -201,6 +215,10 @@ func (l *Loop) admit(in *input, now int64) {
 		d.DuplicateOf, d.ID = d.ID, domain.GeneratedPrefix+nuid.Next()
 	case goesOn:
 		u.doc = l.recall(d.CallID)
+		d.Kept = in.keeping != nil && in.keeping.known
+	}
+	if d.Kept {
+		l.keepSubmission(in, d, now)
 	}
 	in.data, l.calls[d.CallKey()] = d, u
 	if d.Progress {
@@ -242,7 +260,9 @@ func (l *Loop) keepAnswer(in input, steps []domain.Event) {
 		switch d := e.Data.(type) {
 		case domain.CallSettled:
 			u.result = in.payload
+			l.keepResult(in, steps[0])
 		case domain.CallResent:
+			l.keepResult(in, steps[0])
 			if d.Rule == domain.RuleContinue {
 				u.responses, u.state = nil, requestState(in.payload)
 			}
@@ -291,19 +311,20 @@ func (l *Loop) answer(key string) {
 		return // a call of an earlier life: nobody waits here
 	}
 	delete(l.calls, key)
+	l.keeper.forget(key)
 	l.alarms.stop(key)
 	l.listening.remove(key)
 	if u.reply == nil {
 		return
 	}
-	u.doc.Log, u.doc.Result = l.cfg.Log.ID(), u.result
-	switch u.doc.Code {
-	case domain.CodePeerError:
-		u.doc.Error, u.doc.Result = u.result, nil
-	case domain.CodeOutputInvalid:
-		u.doc.Result = nil // the configuration refuses it
-	}
-	l.replies.put(func() { u.reply(u.doc) })
+	u.doc.Log = l.cfg.Log.ID()
+	u.doc.bring(u.result)
+	l.replies.put(func() {
+		u.reply(u.doc)
+		if l.cfg.Mark != nil {
+			l.cfg.Mark("replied")
+		}
+	})
 }
 
 // shedder folds calls that were turned away into one observation a second.

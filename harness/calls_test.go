@@ -346,3 +346,16 @@ func TestSecretsAreRedactedBeforeACallIsRecorded(t *testing.T) {
 		t.Errorf("replies: %s and %s", got.Encode(), also.Encode())
 	}
 }
+
+// What a host asks after comes back as it was asked, whatever it is.
+func TestAReplyIsJSONWhateverItsIDIs(t *testing.T) {
+	for _, id := range []string{`a"b`, `a\`, "a\nb", "\xff", ""} {
+		var got struct {
+			CallID *string `json:"call_id"`
+		}
+		b := Reply{CallID: id, Status: domain.StatusRefused}.Encode()
+		if err := json.Unmarshal(b, &got); err != nil || (got.CallID == nil) != (id == "") || id != "\xff" && id != "" && *got.CallID != id {
+			t.Errorf("%q: %s, %v", id, b, err)
+		}
+	}
+}

@@ -25,7 +25,8 @@ type CommandReply struct {
 	Reason string
 	Seqs   []int64 // of the command and of what it led to at once; none where it was refused unrecorded
 	Log    string
-	Reply  *Reply // how a call ended that was sent again; nil for none
+	Erased *Erased // what was erased; nil where nothing was to be
+	Reply  *Reply  // how a call ended that was sent again; nil for none
 }
 
 // commandHead is the JSON form but for the outcome, whose bytes are the peer's.
@@ -38,15 +39,16 @@ type commandHead struct {
 	Reason *string `json:"reason"`
 	Seqs   []int64 `json:"seqs"`
 	Log    string  `json:"log"`
+	Erased *Erased `json:"erased,omitzero"`
 }
 
 // Encode returns the JSON form: by, verb, peer, call, code, reason, seqs, log and
-// outcome. Every key is there, null where there is nothing to say: code is null
+// outcome, and erased behind an erase. Every key is there, null where there is nothing to say: code is null
 // for a command that was done. The outcome is Reply.Encode of the call that was
 // sent again.
 func (r CommandReply) Encode() []byte {
 	head, err := json.Marshal(commandHead{By: r.By, Verb: r.Verb, Peer: wordOrNull(r.Peer), Call: wordOrNull(r.Call),
-		Code: wordOrNull(string(r.Code)), Reason: wordOrNull(r.Reason), Seqs: r.Seqs, Log: r.Log}, lenient)
+		Code: wordOrNull(string(r.Code)), Reason: wordOrNull(r.Reason), Seqs: r.Seqs, Log: r.Log, Erased: r.Erased}, lenient)
 	if err != nil {
 		panic("a command's reply cannot be encoded: " + err.Error()) // its fields are strings and numbers
 	}
@@ -69,6 +71,7 @@ type command struct {
 	claimed atomic.Bool // by the loop or by the end of ctx, whichever comes first
 	decided chan CommandReply
 	settled chan Reply
+	erased  chan error
 }
 
 // decided is a command of the batch that is on its way to the log.
@@ -79,35 +82,62 @@ type decided struct {
 
 // Command records what an operator orders and returns when what follows from it
 // is durable: Done, or refused with a code and a reason. arguments are the bytes
-// that a call is to be sent again with, nil for none; they are named by their
-// digest and kept until the call has ended. A command that cannot be recorded is
+// that a call is to be sent again with, nil for those that are kept of it; they are
+// named by their digest and held until the call has ended. A command that cannot be recorded is
 // refused as bad_request, with no seqs.
 //
 // A resend returns when the call has been settled, with its reply. If ctx ends
 // before that, the error matches the cause and the reply says what was done: the
-// call goes on. If ctx ends before the loop has taken the command, it is not
+// call goes on. An erase returns when the bytes are gone, and after an error they
+// will be. If ctx ends before the loop has taken the command, it is not
 // recorded and never will be. Safe for concurrent use.
 func (l *Loop) Command(ctx context.Context, d domain.OperatorCommanded, arguments []byte) (CommandReply, error) {
-	if problem := l.unfit(d); problem != "" {
-		d.Peer, d.Call = string(l.cfg.Redact([]byte(d.Peer))), string(l.cfg.Redact([]byte(d.Call)))
-		r := l.commandReply(d)
-		r.Code, r.Reason = domain.CodeBadRequest, problem
+	if r, refused := l.refuseCommand(d); refused {
 		return r, nil
 	}
-	d.Arguments = nil
+	d.Arguments, d.Calls = nil, 0
+	if d.Verb == domain.VerbErase {
+		var err error
+		if d.Calls, err = countErased(ctx, l.cfg.Payloads, l.cfg.Clock.Wall(), d); err != nil {
+			return CommandReply{}, err
+		}
+	}
 	if arguments != nil {
 		p := l.cfg.Digest(arguments)
 		d.Arguments = &p
 	}
-	c := &command{decided: make(chan CommandReply, 1), settled: make(chan Reply, 1)}
+	c := &command{decided: make(chan CommandReply, 1), settled: make(chan Reply, 1), erased: make(chan error, 1)}
 	if !l.inbox.put(input{data: d, arguments: arguments, command: c}) {
 		return CommandReply{}, errStopping
 	}
 	r, err := l.decision(ctx, c)
-	if err != nil || !r.Done || r.Verb != domain.VerbResend {
+	switch {
+	case err != nil || !r.Done:
 		return r, err
+	case r.Verb == domain.VerbResend:
+		return c.outcome(ctx, r)
+	case r.Verb == domain.VerbErase:
+		return c.awaitErasure(ctx, r)
 	}
-	return c.outcome(ctx, r)
+	return r, nil
+}
+
+// refuseCommand answers a command that cannot be recorded.
+func (l *Loop) refuseCommand(d domain.OperatorCommanded) (r CommandReply, refused bool) {
+	if problem := l.unfit(d); problem != "" {
+		for _, word := range []*string{&d.By, &d.Peer, &d.Call} {
+			*word = string(l.cfg.Redact([]byte(*word))) // they go into the answer
+		}
+		r = l.commandReply(d)
+		r.Code, r.Reason = domain.CodeBadRequest, problem
+		return r, true
+	}
+	if d.Verb == domain.VerbErase && l.cfg.Payloads == nil {
+		r = l.commandReply(d)
+		r.Code, r.Reason = domain.CodePayloadNotKept, "this data directory keeps no payloads, and never has"
+		return r, true
+	}
+	return r, false
 }
 
 var operatorName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
@@ -121,10 +151,10 @@ func (l *Loop) unfit(d domain.OperatorCommanded) string {
 	if !operatorName.MatchString(d.By) {
 		return "by must be 1 to 63 of a-z 0-9 _ -, and begin with a letter or a digit"
 	}
-	for _, word := range []string{d.By, d.Verb, d.Peer, d.Call} {
+	for _, word := range []string{d.By, d.Verb, d.Peer, d.Call, d.Host} {
 		switch {
 		case len(word) > maxWord || !utf8.ValidString(word):
-			return fmt.Sprintf("verb, peer and call must be at most %d bytes of UTF-8", maxWord)
+			return fmt.Sprintf("verb, peer, call and host must be at most %d bytes of UTF-8", maxWord)
 		case string(l.cfg.Redact([]byte(word))) != word:
 			return "the command holds a secret of the configuration"
 		}
@@ -190,13 +220,15 @@ func (l *Loop) obey(in input, steps []domain.Event) {
 		return
 	}
 	r := l.commandReply(d)
-	r.Done = true
+	r.follow(steps)
 	for _, e := range steps {
-		r.Seqs = append(r.Seqs, e.Seq)
 		switch x := e.Data.(type) {
-		case domain.CommandRefused:
-			r.Done, r.Code, r.Reason = false, x.Code, x.Reason
+		case domain.PayloadsErased:
+			l.keeper.waiting[e.Seq] = in.command
 		case domain.CallResent:
+			if k := in.keeping; k != nil && k.known {
+				l.keeper.hold(x.CallKey(), k.key)
+			}
 			l.calls[x.CallKey()] = &underway{arguments: in.arguments, doc: l.recall(x.CallID),
 				reply: func(reply Reply) { in.command.settled <- reply }}
 		}

@@ -29,10 +29,12 @@ import (
 //	keys/log.key      signs tree heads; keys/log.pub is its public half
 //	keys/payload.key  names payloads in events
 //	nats/             credentials of the NATS users
+//	payloads.db       kept bytes of calls: may be erased
 //	views.db          projections: may be deleted at any time
 //	jetstream/        the embedded server's copy: may be deleted while stopped
 //	lock              held by the one process that writes
 //	run.json          where the running service is; stale without the lock
+//	restored/ID/      a log that this one was begun from, with its keys
 type DataDir string
 
 // ErrNoLog is matched by the error for a directory without a log.
@@ -45,6 +47,9 @@ func (d DataDir) file(name ...string) string {
 // LogFile returns the path of the log.
 func (d DataDir) LogFile() string { return d.file("log.db") }
 
+// PayloadsFile returns the path of the kept bytes of calls.
+func (d DataDir) PayloadsFile() string { return d.file("payloads.db") }
+
 // ViewsFile returns the path of the projections.
 func (d DataDir) ViewsFile() string { return d.file("views.db") }
 
@@ -56,6 +61,15 @@ func (d DataDir) NATSDir() string { return d.file("nats") }
 
 // KeysDir returns the folder of the keys of the log.
 func (d DataDir) KeysDir() string { return d.file("keys") }
+
+// InitMark returns the path of the mark of an Init that has not finished.
+func (d DataDir) InitMark() string { return d.file("init.partial") }
+
+// RestoreMark returns the path of the mark of a restore that has not finished.
+func (d DataDir) RestoreMark() string { return d.file("restore.partial") }
+
+// RunFile returns the path of what WriteRun writes.
+func (d DataDir) RunFile() string { return d.file("run.json") }
 
 // Exists reports whether there is a log, with an error matching ErrNoLog where
 // there is none.
@@ -75,6 +89,15 @@ func (d DataDir) Exists() error {
 // A crash half way leaves keys and init.partial but no log; the next Init goes
 // on from there.
 func (d DataDir) Init(node string) (id string, made []string, err error) {
+	if d.Exists() != nil && !missing(d.RestoreMark()) {
+		return "", nil, fmt.Errorf("a restore has not finished in %s: run waybill restore again, or remove %s to begin a log that cites no other", string(d), d.RestoreMark())
+	}
+	return d.InitWith(node, func(string) ([]store.Entry, error) { return nil, nil })
+}
+
+// InitWith is Init of a log that begins with the events that first makes under
+// its id: they are in it from the moment it is there.
+func (d DataDir) InitWith(node string, first func(id string) ([]store.Entry, error)) (id string, made []string, err error) {
 	if err := d.checkPartial(); err != nil {
 		return "", nil, err
 	}
@@ -92,7 +115,11 @@ func (d DataDir) Init(node string) (id string, made []string, err error) {
 	if id, err = checkpoint.LogID(node, public); err != nil {
 		return "", made, err
 	}
-	switch err := store.Create(d.LogFile(), id, public); {
+	entries, err := first(id)
+	if err != nil {
+		return "", made, err
+	}
+	switch err := store.Create(d.LogFile(), id, public, entries...); {
 	case err == nil:
 		made = append(made, d.LogFile())
 	case errors.Is(err, store.ErrExists):
@@ -102,7 +129,7 @@ func (d DataDir) Init(node string) (id string, made []string, err error) {
 	default:
 		return "", made, err
 	}
-	if err := removeFile(d.file("init.partial")); err != nil {
+	if err := removeFile(d.InitMark()); err != nil {
 		return "", made, err
 	}
 	return id, made, nil
@@ -117,10 +144,10 @@ func (d DataDir) checkPartial() error {
 		return nil
 	case !errors.Is(err, ErrNoLog):
 		return err
-	case keys && missing(d.file("init.partial")):
+	case keys && missing(d.InitMark()):
 		return fmt.Errorf("%s has the keys of a log but no log.db: put the log back from a backup, or move keys away to begin a new log", string(d))
 	}
-	return WriteFile(d.file("init.partial"), []byte("waybill init has not finished\n"), 0o600)
+	return WriteFile(d.InitMark(), []byte("waybill init has not finished\n"), 0o600)
 }
 
 func (d DataDir) makeKeys(node string) (made []string, err error) {
@@ -217,7 +244,11 @@ func (d DataDir) sameKey(public string) (id string, err error) {
 		return "", err
 	}
 	defer r.Close()
-	if r.PublicKey() != public {
+	keys, err := d.Keys(r.ID(), r.PublicKey())
+	if err != nil {
+		return "", err
+	}
+	if !checkpoint.SameKey(keys[len(keys)-1], public) {
 		return "", fmt.Errorf("%s belongs to another key than keys/log.pub: put the right key back", d.LogFile())
 	}
 	return r.ID(), nil
@@ -270,7 +301,8 @@ func WriteFile(path string, b []byte, mode fs.FileMode) error {
 	return nil
 }
 
-func syncDir(path string) error {
+// syncDir makes the names in a folder durable. Tests have it fail when it has.
+var syncDir = func(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -343,7 +375,7 @@ func (d DataDir) seize(f *os.File) error {
 	if missing(d.LogFile()) {
 		return nil // an init goes on from its mark
 	}
-	return removeFile(d.file("init.partial"))
+	return errors.Join(removeFile(d.InitMark()), removeFile(d.RestoreMark()))
 }
 
 // removeFile removes a file that need not be there.
@@ -364,9 +396,9 @@ func pidIn(f *os.File) (pid int) {
 // Release gives the directory up.
 func (l *Lock) Release() error { return l.f.Close() }
 
-// held reports whether a process holds the lock, and which. It looks with a
-// shared lock, for an instant.
-func (d DataDir) held() (pid int, yes bool, err error) {
+// Held reports whether a process holds the lock, and which; pid is 0 where it is
+// not known. It looks with a shared lock, for an instant.
+func (d DataDir) Held() (pid int, yes bool, err error) {
 	f, err := os.Open(d.file("lock"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, false, nil
@@ -399,11 +431,11 @@ func (d DataDir) WriteRun(r Run) error {
 	if err != nil {
 		return err
 	}
-	return WriteFile(d.file("run.json"), append(b, '\n'), 0o600)
+	return WriteFile(d.RunFile(), append(b, '\n'), 0o600)
 }
 
 // RemoveRun takes run.json away, if it is there. The caller holds the lock.
-func (d DataDir) RemoveRun() error { return removeFile(d.file("run.json")) }
+func (d DataDir) RemoveRun() error { return removeFile(d.RunFile()) }
 
 // Running returns where the service is, and nil if none runs: the lock counts,
 // not the file. A lock that is held by a process that wrote no run.json is a
@@ -412,11 +444,11 @@ func (d DataDir) Running() (*Run, error) {
 	if err := d.Exists(); err != nil {
 		return nil, err
 	}
-	pid, held, err := d.held()
+	pid, held, err := d.Held()
 	if err != nil || !held {
 		return nil, err
 	}
-	b, err := os.ReadFile(d.file("run.json"))
+	b, err := os.ReadFile(d.RunFile())
 	var r Run
 	if err != nil || json.Unmarshal(b, &r) != nil || r.PID != pid {
 		return nil, &LockedError{Dir: string(d), PID: pid}

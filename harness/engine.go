@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,9 +32,12 @@ type EngineConfig struct {
 	Logger  *slog.Logger
 	Clock   Clock // SystemClock if zero
 
+	Payloads KeptPayloads // where the bytes of calls are kept and erased; nil for nowhere. The engine never closes it
+
 	HostInflight int                         // as in Config
 	HostRate     float64                     // as in Config
 	Progress     func(domain.CallID, []byte) // as in Config
+	Mark         func(point string)          // as in Config
 
 	// NewPeers makes the actor; report hands observations to the loop.
 	NewPeers func(report func(data domain.Data, evidence, payload []byte)) (Peers, error)
@@ -49,6 +53,7 @@ type Engine struct {
 	peers  Peers
 	logger *slog.Logger
 
+	payloads KeptPayloads // nil for none
 	loopDone chan struct{}
 	loopErr  error
 
@@ -90,11 +95,18 @@ func StartEngine(ctx context.Context, cfg EngineConfig) (*Engine, error) {
 	if err := Fold(ctx, cfg.Log.Reader(), cfg.Log.ID(), state); err != nil {
 		return nil, err
 	}
+	if cfg.Payloads != nil {
+		if err := Recover(ctx, cfg.Log.Reader(), cfg.Log.ID(), state.Head, cfg.Payloads); err != nil {
+			return nil, err
+		}
+	}
 	e := &Engine{Feed: NewFeed(state.Head), log: cfg.Log, logger: cfg.Logger, loopDone: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	e.Loop = NewLoop(Config{Log: logReader{cfg.Log, cfg.Log.Reader()}, State: state, Clock: cfg.Clock,
+	e.payloads = cfg.Payloads
+	keep := slices.ContainsFunc(cfg.Config.Peers, func(p domain.PeerConfig) bool { return p.Keep })
+	e.Loop = NewLoop(Config{Payloads: cfg.Payloads, Keep: keep, Log: logReader{cfg.Log, cfg.Log.Reader()}, State: state, Clock: cfg.Clock,
 		Digest: cfg.Digest, Redact: cfg.Redact, Logger: cfg.Logger, OnCommit: e.Feed.Advance,
-		HostInflight: cfg.HostInflight, HostRate: cfg.HostRate, Progress: cfg.Progress})
+		HostInflight: cfg.HostInflight, HostRate: cfg.HostRate, Progress: cfg.Progress, Mark: cfg.Mark})
 	if e.peers, err = cfg.NewPeers(e.Loop.Report); err != nil {
 		e.cancel()
 		return nil, err
@@ -103,6 +115,9 @@ func StartEngine(ctx context.Context, cfg EngineConfig) (*Engine, error) {
 	e.Loop.Report(domain.ServiceStarted{Version: cfg.Version, Rules: domain.RulesVersion}, nil, nil)
 	e.Loop.Report(domain.ConfigLoaded{Config: domain.RefTo(config), Peers: len(cfg.Config.Peers)}, config, nil)
 	go e.runLoop()
+	if retention := time.Duration(cfg.Config.Retention) * time.Millisecond; cfg.Payloads != nil && retention > 0 {
+		e.Attend("retention", func(ctx context.Context) error { return e.retain(ctx, cfg.Payloads, cfg.Clock.Wall, retention) })
+	}
 	return e, nil
 }
 
@@ -218,9 +233,25 @@ func (e *Engine) Stop(reason string) error {
 func (e *Engine) Close() error {
 	e.cancel()
 	e.wait.Wait()
+	e.notePayloads()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return errors.Join(e.errs...)
+}
+
+// notePayloads spares the next start a walk through what this life recorded.
+func (e *Engine) notePayloads() {
+	select {
+	case <-e.loopDone: // and with it every erasure
+	default:
+		return
+	}
+	if e.payloads == nil || e.loopErr != nil {
+		return
+	}
+	if err := e.payloads.CaughtUp(context.Background(), e.Feed.Head()); err != nil {
+		e.logger.Warn("the payloads were not noted to agree with the log; the next start sees to it", "err", err)
+	}
 }
 
 // Follower keeps something that is derived from the log. Apply is called with

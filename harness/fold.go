@@ -74,3 +74,20 @@ func Decode(ctx context.Context, src Source, logID string, r store.Record) (doma
 	}
 	return e, nil
 }
+
+// seal makes the entry of one event: its envelope, and the evidence it cites.
+func seal(log string, e domain.Event) (store.Entry, error) {
+	b, err := events.Seal(log, e)
+	if err != nil {
+		return store.Entry{}, fmt.Errorf("seal: %w", err)
+	}
+	entry := store.Entry{Type: e.Data.Kind(), Peer: e.Peer(), Call: e.Call(), Bytes: b}
+	if ref, ok := events.EvidenceOf(e.Data); ok {
+		d, err := events.DigestOf(ref)
+		if err != nil {
+			return store.Entry{}, fmt.Errorf("seal event %d: %w", e.Seq, err)
+		}
+		entry.Evidence = []store.Evidence{{Digest: d, Bytes: e.Evidence}}
+	}
+	return entry, nil
+}

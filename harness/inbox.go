@@ -17,6 +17,7 @@ type input struct {
 	responses []byte      // inputResponses of a call that is received
 	state     []byte      // its requestState, quoted
 	reply     func(Reply) // of a call that is received; called once
+	keeping   *keeping    // in case its bytes are to be kept; nil for no
 	ask       func(*domain.State)
 	command   *command
 	host      string // whose queue it waits in; "" for none, unless it is a call
@@ -37,6 +38,7 @@ type inbox struct {
 	calls  int // in queues
 	most   int // calls that may wait
 	closed bool
+	drains bool // no call is taken any more
 	shut   bool // intake answers log_unavailable
 	ready  chan struct{}
 	ended  chan struct{}
@@ -76,7 +78,7 @@ func (b *inbox) add(in input) {
 func (b *inbox) offer(in input) domain.Code {
 	b.mu.Lock()
 	switch {
-	case b.closed:
+	case b.closed, b.drains:
 		b.mu.Unlock()
 		return domain.CodeShuttingDown
 	case b.shut:
@@ -91,6 +93,13 @@ func (b *inbox) offer(in input) domain.Code {
 	b.mu.Unlock()
 	b.wake()
 	return ""
+}
+
+// drain turns calls away from now on.
+func (b *inbox) drain() {
+	b.mu.Lock()
+	b.drains = true
+	b.mu.Unlock()
 }
 
 func (b *inbox) wake() {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"waybill/domain"
-	"waybill/events"
 	"waybill/store"
 )
 
@@ -66,6 +65,10 @@ type Config struct {
 	Logger   *slog.Logger
 	Redact   func([]byte) []byte // secrets by value; identity if nil
 	OnCommit func(head int64)    // told after each commit, by the loop's goroutine; must not block
+	Mark     func(point string)  // told where the loop is, by tests that end the process there; nil otherwise
+
+	Payloads Payloads // where the bytes of calls are kept and erased; nil for nowhere
+	Keep     bool     // the configuration has some kept
 
 	HostInflight int     // calls of one host from Submit to reply; beyond it they are shed (256)
 	HostRate     float64 // calls of one host a second, as many at once; 0 for no limit
@@ -92,9 +95,11 @@ type Loop struct {
 	actor     Actor
 	inbox     *inbox
 	pressure  *pressure
-	state     *domain.State // touched by Run's goroutine only, as are calls and commands
+	gate      func() (domain.Code, string) // set by SetGate
+	state     *domain.State                // touched by Run's goroutine only, as are calls and commands
 	calls     map[string]*underway
 	commands  []decided // of the batch that is on its way
+	keeper    keeper
 	listening listeners
 	alarms    alarms
 	settled   chan struct{}
@@ -115,7 +120,7 @@ func NewLoop(cfg Config) *Loop {
 		cfg.Redact = func(b []byte) []byte { return b }
 	}
 	l := &Loop{cfg: cfg, inbox: newInbox(cfg.Queue), pressure: newPressure(cfg.HostInflight, cfg.HostRate, cfg.Clock.Mono),
-		state: cfg.State, calls: map[string]*underway{}, settled: make(chan struct{})}
+		state: cfg.State, calls: map[string]*underway{}, keeper: keeper{waiting: map[int64]*command{}}, settled: make(chan struct{})}
 	l.alarms.report = func(d domain.Data) { l.Report(d, nil, nil) }
 	return l
 }
@@ -123,12 +128,23 @@ func NewLoop(cfg Config) *Loop {
 // SetActor says who performs effects on peers. Not safe once Run has begun.
 func (l *Loop) SetActor(a Actor) { l.actor = a }
 
+// SetGate makes Submit ask, before anything else, whether calls are taken at all:
+// a code turns the call away, with the reason. It must be called before the first
+// Submit; gate must not block, and is called by any number of goroutines.
+func (l *Loop) SetGate(gate func() (domain.Code, string)) { l.gate = gate }
+
+// StopIntake turns every later call away, as shutting_down and unrecorded. What is
+// under way goes on, and can be asked after and cancelled. Safe for concurrent use.
+func (l *Loop) StopIntake() { l.inbox.drain() }
+
 // Report hands over what the world said. It never blocks and never refuses:
 // each released effect has its place for its outcome. Safe for concurrent use.
 // Evidence is kept with the log; payload goes to the waiting host and nowhere
 // else.
 func (l *Loop) Report(data domain.Data, evidence, payload []byte) {
-	l.inbox.put(input{data: data, evidence: evidence, payload: payload})
+	in := input{data: data, evidence: evidence, payload: payload}
+	l.nameAnswer(&in)
+	l.inbox.put(in)
 }
 
 // Settled is closed when every configured peer has listed, failed or been
@@ -176,8 +192,9 @@ func (l *Loop) ask(ctx context.Context, host string, f func(*domain.State)) erro
 // configuration is rejected (*HaltError) or the log cannot be written. After
 // an error nothing of the failed batch has left the program.
 func (l *Loop) Run() error {
-	l.replies = startLane()
+	l.replies, l.keeper.erasers = startLane(), startLane()
 	defer l.replies.stop()
+	defer l.keeper.erasers.stop()
 	defer l.end()
 	for {
 		if err := l.turn(l.gather()); err != nil {
@@ -311,13 +328,31 @@ func (l *Loop) record(after int64, facts []domain.Event) error {
 		}
 		entries = append(entries, entry)
 	}
+	l.mark("before", facts)
+	if err := l.save(after, entries); err != nil {
+		return err
+	}
+	l.mark("saved", facts)
 	if err := l.commit(after, entries); err != nil {
 		return err
 	}
+	l.mark("after", facts)
 	if l.cfg.OnCommit != nil {
 		l.cfg.OnCommit(l.state.Head)
 	}
 	return nil
+}
+
+// mark tells of each event of an append, as "before KIND", as "saved KIND" when the
+// payloads are kept that it cites, and as "after KIND". Nothing has been released
+// by then.
+func (l *Loop) mark(when string, facts []domain.Event) {
+	if l.cfg.Mark == nil {
+		return
+	}
+	for _, e := range facts {
+		l.cfg.Mark(when + " " + e.Data.Kind())
+	}
 }
 
 func (l *Loop) turnAway(in input) {
@@ -334,23 +369,6 @@ func (l *Loop) noteSettled() {
 			close(l.settled)
 		}
 	}
-}
-
-// seal makes the entry of one event: its envelope, and the evidence it cites.
-func seal(log string, e domain.Event) (store.Entry, error) {
-	b, err := events.Seal(log, e)
-	if err != nil {
-		return store.Entry{}, fmt.Errorf("seal: %w", err)
-	}
-	entry := store.Entry{Type: e.Data.Kind(), Peer: e.Peer(), Call: e.Call(), Bytes: b}
-	if ref, ok := events.EvidenceOf(e.Data); ok {
-		d, err := events.DigestOf(ref)
-		if err != nil {
-			return store.Entry{}, fmt.Errorf("seal event %d: %w", e.Seq, err)
-		}
-		entry.Evidence = []store.Evidence{{Digest: d, Bytes: e.Evidence}}
-	}
-	return entry, nil
 }
 
 // commit appends the batch. If that fails the state is not rolled back, and no
@@ -451,6 +469,8 @@ func (l *Loop) perform(effect domain.Effect) {
 		l.answer(x.Call)
 	case domain.Halt:
 		l.halt = &HaltError{Code: x.Code, Reason: x.Reason}
+	case domain.Erase:
+		l.erase(x)
 	case domain.Wake:
 		l.wake(x)
 	case domain.Remind:

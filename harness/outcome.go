@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"waybill/domain"
 	"waybill/store"
@@ -13,7 +14,12 @@ func (r *Reply) grow(e domain.Event) {
 	if _, ok := e.Data.(domain.CallReceived); ok && r.Status == domain.StatusRefused && r.Route == nil {
 		*r = Reply{CallID: r.CallID, Status: StatusUnderWay, Ran: domain.RanMaybe, Log: r.Log} // the id is used again
 	}
+	if _, ok := e.Data.(domain.CommandRefused); ok { // the order changed nothing: neither is of the call
+		r.Seqs = slices.DeleteFunc(r.Seqs, func(seq int64) bool { return seq == e.Cause })
+		return
+	}
 	r.Seqs = append(r.Seqs, e.Seq)
+	r.story(e)
 	switch d := e.Data.(type) {
 	case domain.CallRouted:
 		r.goesOn(domain.RanMaybe)
@@ -51,7 +57,7 @@ func (r *Reply) resent(d domain.CallResent) {
 const StatusUnderWay domain.Status = "under_way"
 
 // Outcome says what became of a call, from the log alone: the reply it had,
-// without the result, which is not kept. ok is false where the log has no such
+// without the result. ok is false where the log has no such
 // call. It holds after a crash too: what a service left unsettled, the next one
 // has settled.
 func Outcome(ctx context.Context, r *store.Reader, id domain.CallID) (reply Reply, ok bool, err error) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"waybill/domain"
 )
 
 // pressure holds each host to its limits, so that one that floods is turned away
@@ -28,6 +30,19 @@ type hostLoad struct {
 
 func newPressure(most int, perSecond float64, mono func() int64) *pressure {
 	return &pressure{most: most, rate: perSecond, mono: mono, hosts: map[string]*hostLoad{}}
+}
+
+// enter takes a place for a call of a host, or says why there is none.
+func (l *Loop) enter(host string) (code domain.Code, reason string) {
+	if l.gate != nil {
+		if code, reason = l.gate(); code != "" {
+			return code, reason
+		}
+	}
+	if reason = l.pressure.enter(host); reason != "" {
+		return domain.CodeOverloaded, reason
+	}
+	return "", ""
 }
 
 // enter takes a place for a call of a host; reason says why there is none. A call

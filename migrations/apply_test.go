@@ -13,7 +13,7 @@ import (
 	"waybill/migrations"
 )
 
-var embedded = map[string]fs.FS{"log": migrations.Log, "views": migrations.Views}
+var embedded = map[string]fs.FS{"log": migrations.Log, "views": migrations.Views, "payloads": migrations.Payloads}
 
 func TestEmbeddedMigrationsAreNumberedWithoutAGapAndOnlyGoForward(t *testing.T) {
 	for name, source := range embedded {

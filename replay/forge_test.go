@@ -58,6 +58,7 @@ var forgeries = []forgery{
 	change(func(d *domain.CommandRefused) { d.Code = domain.CodeNotResendable }),
 	change(func(d *domain.CallResent) { d.Rule = domain.RuleRepeatable }),
 	change(func(d *domain.CallHeld) { d.Rule = domain.RuleHints }),
+	change(func(d *domain.PayloadsErased) { d.By = "somebody" }),
 }
 
 // logWith is a log that has a decision of a kind.
@@ -65,6 +66,8 @@ func logWith(kind string) *replaytest.Log {
 	switch kind {
 	case "peer.abandoned", "health.requested", "command.refused", "call.resent", "call.held":
 		return replaytest.Fire()
+	case "payloads.erased":
+		return replaytest.Kept()
 	}
 	return replaytest.Full()
 }
@@ -111,7 +114,7 @@ func wantProof(t *testing.T, good, forged *replaytest.Log, i int) {
 // TestEveryKindOfDecisionIsForged keeps a new kind from being left out.
 func TestEveryKindOfDecisionIsForged(t *testing.T) {
 	var kinds []string
-	for _, l := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire()} {
+	for _, l := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept()} {
 		for _, e := range l.Events() {
 			if e.IsDecision() {
 				kinds = append(kinds, e.Data.Kind())
@@ -134,7 +137,7 @@ func TestEveryKindOfDecisionIsForged(t *testing.T) {
 // TestAnyFieldOfAnyDecisionIsFound forges each field of each decision that the
 // logs here have.
 func TestAnyFieldOfAnyDecisionIsFound(t *testing.T) {
-	for _, good := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire()} {
+	for _, good := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept()} {
 		for i, e := range good.Events() {
 			if !e.IsDecision() {
 				continue

@@ -33,6 +33,7 @@ var goodLogs = []made{
 	{"good-rejected", "a configuration that is rejected for a collision", func(t *testing.T) *replaytest.Log { return replaytest.Rejected() }, nil},
 	{"good-full", "two lives, a crash between them, and every kind of decision but config.rejected", func(t *testing.T) *replaytest.Log { return replaytest.Full() }, nil},
 	{"good-fire", "calls and peers under fire: sent again, held, given up, and an operator's commands", func(t *testing.T) *replaytest.Log { return replaytest.Fire() }, nil},
+	{"good-kept", "calls whose payloads are kept, and erased in each way", func(t *testing.T) *replaytest.Log { return replaytest.Kept() }, nil},
 	{"good-tile", "one complete tile, and one event more", func(t *testing.T) *replaytest.Log { return sized(257) }, nil},
 }
 
@@ -63,6 +64,7 @@ var badLogs = []made{
 	forgedLog("command.refused", 93),
 	forgedLog("call.resent", 29),
 	forgedLog("call.held", 60),
+	forgedLog("payloads.erased", 38),
 	{"bad-evidence-swapped", "the era rests on an answer that was swapped for another, well hashed", swappedLog, &replaytest.Want{By: "replay", Code: replay.Different, Seq: 12}},
 	{"bad-decision-gone", "the end of a call was taken out", func(t *testing.T) *replaytest.Log {
 		return editedSmall(t, "call.settled", func(list []domain.Event, i int) []domain.Event { return slices.Delete(list, i, i+1) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"waybill/domain"
 	"waybill/events/checkpoint"
 )
 
@@ -15,12 +16,22 @@ type heads struct {
 	ctx   context.Context // of the one verification
 	src   Source
 	key   string
-	rows  []Checkpoint      // read ahead
-	after int64             // size of the last row that was compared
-	done  bool              // all rows were read; a log that grows may have more by now
-	kept  []checkpoint.Head // by size
+	rows  []Checkpoint // read ahead
+	after int64        // size of the last row that was compared
+	done  bool         // all rows were read; a log that grows may have more by now
+	kept  []keptHead   // by size
 
 	right, last int64
+	rotated     int64  // seq of the last key.rotated
+	want        string // the key that was kept elsewhere
+	met         bool   // the log has had it
+}
+
+// keptHead is a checkpoint kept elsewhere. Its signature is looked at when the
+// tree has come to its size: the key may have changed by then.
+type keptHead struct {
+	checkpoint.Head
+	note []byte
 }
 
 // open takes what was kept elsewhere. A stored key is only looked at where a
@@ -31,21 +42,37 @@ func (h *heads) open(ctx context.Context, src Source, kept Kept) error {
 		if _, err := checkpoint.PublicKey(kept.Key, src.ID()); err != nil {
 			return fmt.Errorf("the key that was kept: %w", err)
 		}
-		if !checkpoint.SameKey(kept.Key, h.key) {
-			return &AlteredError{What: fmt.Sprintf("the log names %s as its key, and not %s, which was kept elsewhere", h.key, kept.Key)}
-		}
+		h.want, h.met = kept.Key, checkpoint.SameKey(kept.Key, h.key)
 	}
 	for _, b := range kept.Checkpoints {
-		c, err := h.opened(b)
-		switch {
-		case errors.Is(err, checkpoint.ErrMalformed):
+		c, err := checkpoint.Peek(b)
+		if err != nil {
 			return fmt.Errorf("kept elsewhere: %w", err)
-		case err != nil:
-			return &AlteredError{What: "a checkpoint kept elsewhere is not one of this log: " + err.Error()}
 		}
-		h.kept = append(h.kept, c)
+		if c.Log != src.ID() {
+			return foreign(fmt.Errorf("it is of log %s", c.Log))
+		}
+		h.kept = append(h.kept, keptHead{c, b})
 	}
-	slices.SortFunc(h.kept, func(a, b checkpoint.Head) int { return int(min(max(a.Size-b.Size, -1), 1)) })
+	slices.SortFunc(h.kept, func(a, b keptHead) int { return int(min(max(a.Size-b.Size, -1), 1)) })
+	return nil
+}
+
+func foreign(err error) error {
+	return &AlteredError{What: "a checkpoint kept elsewhere is not one of this log: " + err.Error()}
+}
+
+// rotate takes another key, if the event hands the log over from the present one.
+func (h *heads) rotate(seq int64, d domain.KeyRotated) error {
+	to, err := checkpoint.OpenRotation([]byte(d.Note), h.src.ID(), h.key)
+	if err == nil && (d.To != to || !checkpoint.SameKey(d.From, h.key)) {
+		err = errors.New("its note is about other keys")
+	}
+	if err != nil {
+		return &AlteredError{Seq: seq, What: "it does not hand the log over to another key: " + err.Error()}
+	}
+	h.key, h.rotated = to, seq
+	h.met = h.met || h.want != "" && checkpoint.SameKey(h.want, to)
 	return nil
 }
 
@@ -60,6 +87,9 @@ func (h *heads) opened(b []byte) (checkpoint.Head, error) {
 // reach compares the heads of the size that a tree has come to.
 func (h *heads) reach(t *tree) error {
 	for len(h.kept) > 0 && h.kept[0].Size <= t.size {
+		if _, err := h.opened(h.kept[0].note); err != nil {
+			return foreign(err)
+		}
 		if h.kept[0].Root != t.root() {
 			return &AlteredError{Seq: t.size, What: fmt.Sprintf("the first %d events are not those of the checkpoint kept elsewhere", t.size)}
 		}
@@ -110,9 +140,16 @@ func (h *heads) stored(row *Checkpoint) (checkpoint.Head, error) {
 	return c, nil
 }
 
-// beyond gives an error for a head of a longer log than there is.
+// beyond gives an error for a key that the log never had, and for a head of a
+// longer log than there is.
 func (h *heads) beyond(size int64) error {
+	if h.want != "" && !h.met {
+		return &AlteredError{What: fmt.Sprintf("the log names %s as its key, and not %s, which was kept elsewhere", h.src.PublicKey(), h.want)}
+	}
 	if len(h.kept) > 0 {
+		if _, err := h.opened(h.kept[0].note); err != nil && h.rotated == 0 {
+			return foreign(err)
+		}
 		return &AlteredError{Seq: size + 1, What: fmt.Sprintf("missing; a checkpoint kept elsewhere is of %d events", h.kept[0].Size)}
 	}
 	row, err := h.next()

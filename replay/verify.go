@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"waybill/domain"
 )
 
 // Verified is what Verify found of a whole log.
@@ -118,6 +120,11 @@ func (v *verifier) event(r Record) error {
 	}
 	if cites {
 		v.cited[digest] = true
+	}
+	if d, ok := e.Data.(domain.KeyRotated); ok {
+		if err := v.signed.rotate(r.Seq, d); err != nil {
+			return err
+		}
 	}
 	for _, t := range v.tree.add(r.Leaf) {
 		if err := v.tile(r.Seq, t); err != nil {

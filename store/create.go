@@ -15,15 +15,16 @@ import (
 // besides are the files that SQLite and the migrations put beside a database.
 var besides = []string{"-wal", "-shm", "-journal", ".migrate"}
 
-// Create makes an empty log at path with the given identity: the id under which
+// Create makes a log at path with the given identity: the id under which
 // its events are known, and the public key that its checkpoints are verified
-// with. Neither can be changed later. The folder must exist.
+// with. Neither can be changed later. The folder must exist. first are the
+// events that the log begins with, appended as one batch; none for an empty log.
 //
 // A path that is taken gives an error matching [ErrExists], and nothing is
 // touched. When Create returns nil, the file and its name are on disk. A crash
 // before that leaves no file at path but one at path+".new", never opened,
 // which the next Create removes.
-func Create(path, logID, publicKey string) (err error) {
+func Create(path, logID, publicKey string, first ...Entry) (err error) {
 	if logID == "" || publicKey == "" {
 		return fmt.Errorf("create log %s: the log id and the public key must not be empty", path)
 	}
@@ -32,24 +33,47 @@ func Create(path, logID, publicKey string) (err error) {
 		return fmt.Errorf("create log %s: %w", path, err)
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := createLocked(path, logID, publicKey); err != nil {
+	err = assemble(path, path+".new", func(unfinished string) error {
+		if err := build(context.Background(), unfinished, logID, publicKey); err != nil {
+			return err
+		}
+		return begin(unfinished, first)
+	})
+	if err != nil {
 		return fmt.Errorf("create log %s: %w", path, err)
 	}
 	return nil
 }
 
-func createLocked(path, logID, publicKey string) error {
+// assemble makes a log under another name with fill, and gives it its own when
+// it is finished.
+func assemble(path, unfinished string, fill func(unfinished string) error) error {
 	if err := vacant(path); err != nil {
 		return err
 	}
-	unfinished := path + ".new"
 	if err := remove(unfinished); err != nil {
 		return err
 	}
-	if err := build(context.Background(), unfinished, logID, publicKey); err != nil {
+	if err := fill(unfinished); err != nil {
 		return errors.Join(err, remove(unfinished))
 	}
 	return publish(unfinished, path)
+}
+
+// begin appends the first events of a log and closes it, on disk.
+func begin(path string, first []Entry) error {
+	if len(first) == 0 {
+		return nil
+	}
+	l, err := open(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	_, err = l.Append(context.Background(), 0, first)
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	return syncFile(path)
 }
 
 // vacant refuses a path that is taken. A write-ahead log without its file is

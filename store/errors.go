@@ -80,6 +80,28 @@ func notLog(err error) error {
 	return err
 }
 
+// advice says what to do about what SQLite says of a file that cannot be used
+// just now; "" where the error says so itself.
+func advice(err error) string {
+	var e sqlite3.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	switch e.Code {
+	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
+		return "; it cannot be written: run as its owner, and look whether the file system is mounted read-only"
+	case sqlite3.ErrCantOpen, sqlite3.ErrAuth:
+		return "; it cannot be opened: run as its owner, and look at the permissions of the file and its folder"
+	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+		return "; another program has locked it: find it, with fuser for example, and end it"
+	case sqlite3.ErrFull:
+		return "; make room on its disk"
+	case sqlite3.ErrIoErr:
+		return "; look at the disk: it may be full or failing"
+	}
+	return ""
+}
+
 // damaged marks what SQLite says of a file whose pages do not fit together, or
 // whose schema is not ours: bytes in it were changed.
 func damaged(err error) error {

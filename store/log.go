@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"waybill/migrations"
 )
@@ -49,13 +52,16 @@ type Log struct {
 func Open(path string) (*Log, error) {
 	l, err := open(context.Background(), path)
 	if err != nil {
-		return nil, fmt.Errorf("open log %s: %w", path, err)
+		return nil, fmt.Errorf("open log %s: %w%s", path, damaged(err), advice(err))
 	}
 	return l, nil
 }
 
 func open(ctx context.Context, path string) (*Log, error) {
 	if err := present(path); err != nil {
+		return nil, err
+	}
+	if err := writable(path); err != nil {
 		return nil, err
 	}
 	if err := dropSecondName(path); err != nil {
@@ -89,6 +95,17 @@ func present(path string) error {
 	}
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("not a regular file: %w", ErrNotLog)
+	}
+	return nil
+}
+
+// writable refuses a file that this process may not write, or not beside it:
+// SQLite would open it all the same, and find out with the first event.
+func writable(path string) error {
+	for _, p := range []string{path, filepath.Dir(path)} {
+		if err := unix.Faccessat(unix.AT_FDCWD, p, unix.W_OK, unix.AT_EACCESS); err != nil {
+			return fmt.Errorf("%s: %w; it cannot be written: run as its owner, and look whether the file system is mounted read-only", p, err)
+		}
 	}
 	return nil
 }

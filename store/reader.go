@@ -53,7 +53,7 @@ type Reader struct {
 func OpenReader(path string) (*Reader, error) {
 	r, err := openReader(context.Background(), path, false)
 	if err != nil {
-		return nil, fmt.Errorf("read log %s: %w", path, err)
+		return nil, fmt.Errorf("read log %s: %w%s", path, err, advice(err))
 	}
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -42,17 +43,50 @@ func readKey(arg string) (string, error) {
 	return key, nil
 }
 
-// keyOf returns the key that a log's checkpoints are opened with: the one given,
-// which must be the log's, or the log's own.
-func keyOf(l logfile.Log, arg string) (string, error) {
-	if arg == "" {
-		return l.PublicKey(), nil
+// keyring has the keys of a log, each with the event from which on it signs.
+type keyring []replay.KeyFrom
+
+// at is the key that signs checkpoints of a size.
+func (k keyring) at(size int64) string {
+	key := ""
+	for _, from := range k {
+		if from.Seq <= size {
+			key = from.Public
+		}
+	}
+	return key
+}
+
+// keysOf returns the keys that a log's checkpoints are opened with. One that is
+// given must be among them.
+func keysOf(ctx context.Context, l logfile.Log, arg string) (keyring, error) {
+	keys, err := replay.Keys(ctx, l)
+	if err != nil || arg == "" {
+		return keys, err
 	}
 	key, err := readKey(arg)
-	if err == nil && !checkpoint.SameKey(key, l.PublicKey()) {
-		err = &replay.AlteredError{What: fmt.Sprintf("the log names %s as its key, and not %s", l.PublicKey(), key)}
+	if err != nil {
+		return nil, err
 	}
-	return key, err
+	for _, k := range keys {
+		if checkpoint.SameKey(key, k.Public) {
+			return keys, nil
+		}
+	}
+	return nil, &replay.AlteredError{What: fmt.Sprintf("the log names %s as its key, and not %s", l.PublicKey(), key)}
+}
+
+// openKeptOf opens a checkpoint of a log that was kept in a file.
+func openKeptOf(path string, keys keyring, log string) (head, error) {
+	b, err := readSmall(path)
+	if err != nil {
+		return head{}, err
+	}
+	h, err := checkpoint.Peek(b)
+	if err != nil {
+		return head{}, asAltered(path, err)
+	}
+	return openKept(path, keys.at(h.Size), log)
 }
 
 // head is an opened checkpoint with its bytes.

@@ -42,31 +42,31 @@ func (c proveCmd) Run(a *app) error {
 		return err
 	}
 	defer l.Close()
-	key, err := keyOf(l, c.Key)
+	keys, err := keysOf(a.ctx, l, c.Key)
 	if err != nil {
 		return err
 	}
 	var p proof
 	if c.Seq != nil {
-		p, err = c.inclusion(a, l, key)
+		p, err = c.inclusion(a, l, keys)
 	} else {
-		p, err = c.consistency(a, l, key)
+		p, err = c.consistency(a, l, keys)
 	}
 	if err != nil {
 		return err
 	}
-	if p.Key, err = checkpoint.PublicKey(key, l.ID()); err != nil {
+	if p.Key, err = checkpoint.PublicKey(keys.at(p.Size), l.ID()); err != nil {
 		return err
 	}
 	return c.write(a, p)
 }
 
 // under returns the checkpoint of a file, or the last one of the log.
-func under(a *app, l logfile.Log, path, key string) (h head, err error) {
+func under(a *app, l logfile.Log, path string, keys keyring) (h head, err error) {
 	if path != "" {
-		h, err = openKept(path, key, l.ID())
+		h, err = openKeptOf(path, keys, l.ID())
 	} else {
-		h, err = lastOf(a, l, key)
+		h, err = lastOf(a, l, keys)
 	}
 	if err != nil {
 		return head{}, err
@@ -78,7 +78,7 @@ func under(a *app, l logfile.Log, path, key string) (h head, err error) {
 	return h, err
 }
 
-func lastOf(a *app, l logfile.Log, key string) (head, error) {
+func lastOf(a *app, l logfile.Log, keys keyring) (head, error) {
 	c, err := l.LastCheckpoint(a.ctx)
 	if errors.Is(err, store.ErrNoCheckpoint) {
 		return head{}, usageError{errors.New("the log has no checkpoint to prove anything under: waybill serve signs one within a second of an event")}
@@ -86,7 +86,7 @@ func lastOf(a *app, l logfile.Log, key string) (head, error) {
 	if err != nil {
 		return head{}, err
 	}
-	h, err := checkpoint.Open(c.Note, key)
+	h, err := checkpoint.Open(c.Note, keys.at(c.Size))
 	if err == nil && (h.Log != l.ID() || h.Size != c.Size) {
 		err = fmt.Errorf("it is of %d events of log %s", h.Size, h.Log)
 	}
@@ -96,8 +96,8 @@ func lastOf(a *app, l logfile.Log, key string) (head, error) {
 	return head{h, c.Note}, nil
 }
 
-func (c proveCmd) inclusion(a *app, l logfile.Log, key string) (proof, error) {
-	h, err := under(a, l, c.Checkpoint, key)
+func (c proveCmd) inclusion(a *app, l logfile.Log, keys keyring) (proof, error) {
+	h, err := under(a, l, c.Checkpoint, keys)
 	if err != nil {
 		return proof{}, err
 	}
@@ -123,12 +123,12 @@ func (c proveCmd) inclusion(a *app, l logfile.Log, key string) (proof, error) {
 	return proof{Kind: inclusion, Log: h.Log, Seq: seq, Size: h.Size, Root: h.Root, Event: event, Hashes: hashes, Checkpoint: h.note}, nil
 }
 
-func (c proveCmd) consistency(a *app, l logfile.Log, key string) (proof, error) {
-	to, err := under(a, l, c.To, key)
+func (c proveCmd) consistency(a *app, l logfile.Log, keys keyring) (proof, error) {
+	to, err := under(a, l, c.To, keys)
 	if err != nil {
 		return proof{}, err
 	}
-	from, err := openKept(c.From, key, l.ID())
+	from, err := openKeptOf(c.From, keys, l.ID())
 	if err != nil {
 		return proof{}, err
 	}

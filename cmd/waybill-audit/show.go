@@ -41,6 +41,7 @@ func (c showCmd) Run(a *app) error {
 	}
 	defer l.Close()
 	var after int64
+	var shown []store.Record // where not all are
 	for found := 0; ; {
 		records, err := c.next(a.ctx, l, after)
 		if err != nil {
@@ -52,9 +53,17 @@ func (c showCmd) Run(a *app) error {
 			}
 			after = r.Seq
 			found++
+			if c.some() {
+				shown = append(shown, r)
+			}
 		}
 		if len(records) > 0 && !c.some() {
 			continue
+		}
+		if found > 0 && !c.JSON {
+			if err := c.sayErased(a, l, shown); err != nil {
+				return err
+			}
 		}
 		if found == 0 && c.some() {
 			return usageError{fmt.Errorf("the log has no such event; see waybill-audit show %s", c.Log)}
@@ -96,12 +105,9 @@ func (c showCmd) print(a *app, l logfile.Log, r store.Record) error {
 }
 
 func (c showCmd) printEvidence(a *app, l logfile.Log, r store.Record) error {
-	_, e, err := events.Open(r.Bytes)
-	switch {
-	case errors.Is(err, events.ErrUnknown):
-		return &replay.UndecidableError{Seq: r.Seq, What: err.Error()}
-	case err != nil:
-		return &replay.AlteredError{Seq: r.Seq, What: err.Error()}
+	e, err := opened(r)
+	if err != nil {
+		return err
 	}
 	ref, ok := cited(e)
 	if !ok {

@@ -43,6 +43,9 @@ func (callCmd) Help() string {
 
 // Run calls a tool.
 func (c callCmd) Run(a *app) error {
+	if err := c.check(); err != nil {
+		return usageError(err)
+	}
 	f, err := a.load(c.file())
 	if err != nil {
 		return err
@@ -72,6 +75,19 @@ func (c callCmd) Run(a *app) error {
 		return err
 	}
 	return c.print(a, reply)
+}
+
+// check refuses what would be sent otherwise than it was typed.
+func (c callCmd) check() error {
+	if !domain.ValidName(c.Host) {
+		return fmt.Errorf("--host %q is no name of a host: [a-z0-9][a-z0-9_-]{0,62}", c.Host)
+	}
+	for _, d := range []time.Duration{c.Timeout, c.Limit, c.Wait} {
+		if d < 0 || d != 0 && d < time.Millisecond {
+			return fmt.Errorf("%s is too short: --timeout, --limit and --wait count in milliseconds", d)
+		}
+	}
+	return nil
 }
 
 // request builds the submitted JSON. What is JSON already goes in as it was typed.
@@ -166,9 +182,6 @@ func (c callCmd) over(a *app, f *config.File, svc *remote, request []byte) ([]by
 
 // once starts the peers without NATS and hands the call to the loop's intake.
 func (c callCmd) once(a *app, f *config.File, request []byte) ([]byte, error) {
-	if !domain.ValidName(c.Host) {
-		return nil, usageError(fmt.Errorf("--host %q is no name of a host: [a-z0-9][a-z0-9_-]{0,62}", c.Host))
-	}
 	n, err := a.openNode(f)
 	if err != nil {
 		return nil, err

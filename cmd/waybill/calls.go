@@ -7,8 +7,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"waybill/domain"
-	"waybill/harness"
-	"waybill/store"
 )
 
 // callsCmd is about calls that were submitted before.
@@ -52,7 +50,7 @@ type outcomeCmd struct{ oneCall }
 
 // Help is shown under the usage.
 func (outcomeCmd) Help() string {
-	return "Example:\n  waybill calls outcome wb-iC8Fx0xZ1Q\n\nPrints the reply the call had, without its result; status is under_way while it has no end. Exit 5 if the log has no such call."
+	return "Example:\n  waybill calls outcome wb-iC8Fx0xZ1Q\n\nPrints the reply the call had, with its result where payloads are kept; status is under_way while it has no end. Exit 5 if the log has no such call."
 }
 
 // Run prints what became of the call.
@@ -82,21 +80,7 @@ func (c outcomeCmd) fromLog(a *app) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := store.OpenReader(dataDir(f).LogFile())
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	return outcomeReply(a.ctx, l, c.id())
-}
-
-// outcomeReply is the encoded answer to outcome.
-func outcomeReply(ctx context.Context, l *store.Reader, id domain.CallID) ([]byte, error) {
-	reply, ok, err := harness.Outcome(ctx, l, id)
-	if err == nil && !ok {
-		reply = harness.Refused(domain.CodeUnknownCall, "this host has no call of this id in the log", l.ID())
-		reply.CallID = id.ID
-	}
+	reply, err := a.outcomeAlone(f, c.id())
 	return reply.Encode(), err
 }
 

@@ -402,3 +402,57 @@ func TestAnUnwrittenCallIsSentAgainWhenItsPeerIsBack(t *testing.T) {
 	}
 	w.audit()
 }
+
+// A call that is under way when the service drains can be asked after and
+// cancelled; a new one is turned away.
+func TestACallThatDrainsCanBeCancelled(t *testing.T) {
+	w := newWorld(t, "limits: {drain: 10m}", peerYAML{name: "a", mode: "modern"}).ready()
+	s := w.serve()
+	var wait sync.WaitGroup
+	var out, errs syncBuffer
+	var exit int
+	wait.Go(func() {
+		exit = run([]string{"call", "-c", w.file, "--json", "--call-id", "mine", "hang"}, &out, &errs)
+	})
+	eventually(t, "the peer runs the call", func() bool { return len(w.lines("a", "ran")) == 1 })
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the service drains", func() bool { return strings.Contains(s.errs.String(), "1 call under way") })
+	if r := decode[reply](t, w.must(exitDone, "calls", "outcome", "--json", "mine")); r.Status != "under_way" {
+		t.Errorf("outcome: %+v", r)
+	}
+	if r := decode[reply](t, w.must(exitRefused, "call", "--json", "echo")); *r.Code != "shutting_down" {
+		t.Errorf("a new call: %+v", r)
+	}
+	w.must(exitDone, "calls", "cancel", "mine")
+	_ = s.cmd.Wait()
+	wait.Wait()
+	if code := s.cmd.ProcessState.ExitCode(); code != exitDone || exit != exitCancelled {
+		t.Errorf("serve ended with %d, the call with %d\n%s", code, exit, errs.String())
+	}
+	w.audit()
+}
+
+// An order about a call that never was makes none.
+func TestARefusedOrderIsNoPartOfACall(t *testing.T) {
+	w := newWorld(t, "", peerYAML{name: "a", mode: "modern"}).ready()
+	s := w.serve()
+	w.must(exitRefused, "calls", "resend", "--by", "oncall", "ghost", "{}")
+	if r := decode[reply](t, w.must(exitRefused, "calls", "outcome", "--json", "ghost")); *r.Code != "unknown_call" {
+		t.Errorf("outcome: %+v", r)
+	}
+	first := decode[reply](t, w.must(exitDone, "call", "--json", "--call-id", "ghost", "echo"))
+	w.must(exitRefused, "calls", "resend", "--by", "oncall", "ghost", "{}")
+	if r := decode[reply](t, w.must(exitDone, "calls", "outcome", "--json", "ghost")); fmt.Sprint(r.Seqs) != fmt.Sprint(first.Seqs) || r.Status != "complete" {
+		t.Errorf("outcome: %+v, the reply was %+v", r, first)
+	}
+	s.stop(syscall.SIGTERM)
+}
+
+func TestWhatCannotBeSentAsItWasTypedIsAUsageError(t *testing.T) {
+	w := newWorld(t, "", peerYAML{name: "a", mode: "modern"}).ready()
+	for _, args := range [][]string{{"--timeout", "100us", "echo"}, {"--wait", "1ns", "echo"}, {"--host", "../x", "echo"}, {"echo", "{\"a\":\"\xff\"}"}} {
+		w.must(exitConfig, append([]string{"call", "--once"}, args...)...)
+	}
+}

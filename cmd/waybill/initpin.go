@@ -39,10 +39,8 @@ func (c initCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	creds, err := bus.WriteCredentials(credentialsDir(f), prefix, id, []string{localHost})
-	if errors.Is(err, bus.ErrStaleAccounts) {
-		a.progress("waybill: warning: %v", err)
-	} else if err != nil {
+	creds, err := a.credentials(f, id)
+	if err != nil {
 		return err
 	}
 	key, err := dir.PublicKey()
@@ -50,6 +48,19 @@ func (c initCmd) Run(a *app) error {
 		return err
 	}
 	return c.print(a, id, key, append(made, creds...))
+}
+
+// credentials makes the keys of the NATS users that are missing.
+func (a *app) credentials(f *config.File, id string) ([]string, error) {
+	made, err := bus.WriteCredentials(credentialsDir(f), prefix, id, []string{localHost})
+	if err == nil {
+		err = bus.CheckAccounts(credentialsDir(f), prefix, id)
+	}
+	if errors.Is(err, bus.ErrStaleAccounts) {
+		a.progress("waybill: warning: %v", err)
+		err = nil
+	}
+	return made, err
 }
 
 func (c initCmd) print(a *app, id, key string, made []string) error {

@@ -145,8 +145,8 @@ func pipeCases() []labCase {
 		modern("B10", echo(2, "complete result_too_large yes")...),
 		modern("B12", echo(6, done+"|complete result_too_large yes")...),
 		modern("B13", exact, exact),
-		// The lone surrogate is refused with its line; it is never replaced.
-		modern("B15", labCall{tool: "echo", timeout: "1s", want: timedOut}),
+		// The lone surrogate is refused with its answer, at once; it is never replaced.
+		modern("B15", labCall{tool: "echo", want: "protocol_error bad_result maybe"}),
 		first("B17", labCall{timeout: "1s", want: timedOut}),
 		first("B19", labCall{timeout: "1s", want: timedOut}).noisy("batch", 1),
 		first("B20", labCall{timeout: "1s", want: timedOut}).noisy("not_json", 1),

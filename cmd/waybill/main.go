@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -22,16 +23,23 @@ const version = "0.1.0"
 type cli struct {
 	Version kong.VersionFlag `help:"Print the version."`
 
-	Init   initCmd   `cmd:"" help:"Make the log, its keys and the NATS credentials; again: add what is missing."`
-	Pin    pinCmd    `cmd:"" help:"Write waybill.lock: what each peer runs, by hash."`
-	Check  checkCmd  `cmd:"" help:"Probe and list all peers, and print the report."`
-	Serve  serveCmd  `cmd:"" help:"Run the service until a signal comes."`
-	Call   callCmd   `cmd:"" help:"Call a tool and print the reply."`
-	Calls  callsCmd  `cmd:"" help:"What became of a call; give one up; send one again."`
-	Tools  toolsCmd  `cmd:"" help:"Print the tools that can be called."`
-	Peers  peersCmd  `cmd:"" help:"Print the peer table; start a peer again that is down."`
-	Events eventsCmd `cmd:"" help:"Print events of the log."`
-	Demo   demoCmd   `cmd:"" help:"Run the whole job on three real peers in a temporary directory."`
+	Init    initCmd    `cmd:"" help:"Make the log, its keys and the NATS credentials; again: add what is missing."`
+	Pin     pinCmd     `cmd:"" help:"Write waybill.lock: what each peer runs, by hash."`
+	Check   checkCmd   `cmd:"" help:"Probe and list all peers, and print the report."`
+	Serve   serveCmd   `cmd:"" help:"Run the service until a signal comes."`
+	Call    callCmd    `cmd:"" help:"Call a tool and print the reply."`
+	Calls   callsCmd   `cmd:"" help:"What became of a call; give one up; send one again."`
+	Erase   eraseCmd   `cmd:"" help:"Erase what is kept of calls: an operator's decision, on record."`
+	Tools   toolsCmd   `cmd:"" help:"Print the tools that can be called."`
+	Peers   peersCmd   `cmd:"" help:"Print the peer table; start a peer again that is down."`
+	Events  eventsCmd  `cmd:"" help:"Print events of the log."`
+	Export  exportCmd  `cmd:"" help:"Write what the JetStream stream holds, to compare it with the log."`
+	Rotate  rotateCmd  `cmd:"" name:"rotate-key" help:"Leave the log's signing key for a new one; no service may run."`
+	Status  statusCmd  `cmd:"" help:"Print how large the log is, and how long it can go on."`
+	Backup  backupCmd  `cmd:"" help:"Copy the log into one file that verifies by itself, also while the service runs."`
+	Restore restoreCmd `cmd:"" help:"Begin a new log that cites the one in a backup."`
+	Doctor  doctorCmd  `cmd:"" help:"Say what is wrong with the data directory and what to do; change nothing."`
+	Demo    demoCmd    `cmd:"" help:"Run the whole job on three real peers in a temporary directory."`
 
 	Watchdog watchdogCmd `cmd:"" hidden:""`
 	DemoPeer demoPeerCmd `cmd:"" hidden:""`
@@ -77,6 +85,9 @@ func run(args []string, out, errs io.Writer) int {
 		kong.Exit(func(code int) { exited = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
 	if err != nil {
 		return a.fail(slices.Contains(args, "--json"), err)
+	}
+	if i := slices.IndexFunc(args, func(s string) bool { return !utf8.ValidString(s) }); i >= 0 { // the parser would replace what is none
+		return a.fail(slices.Contains(args, "--json"), usageError(fmt.Errorf("argument %d is not UTF-8", i+1)))
 	}
 	k, err := parser.Parse(args)
 	if exited >= 0 {

@@ -23,6 +23,9 @@ var testPeers = map[string]func(args []string) int{
 	"pipe-peer":     pipePeer,
 	"soak-peer":     soakPeer,
 	"secret-peer":   secretPeer,
+	"plain-user":    plainUser,
+	"small-files":   smallFiles,
+	"careless":      careless,
 }
 
 // TestMain makes the test binary many programs: the tests; a peer; and waybill
@@ -32,6 +35,7 @@ func TestMain(m *testing.M) {
 		if peer, ok := testPeers[os.Args[1]]; ok {
 			os.Exit(peer(os.Args[2:]))
 		}
+		armCrash()
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
@@ -163,13 +167,16 @@ func (s *syncBuffer) String() string {
 }
 
 // serve starts the service and waits until it can be asked.
-func (w *world) serve() *service {
+func (w *world) serve() *service { w.t.Helper(); return w.serveWith() }
+
+// serveWith is serve by way of another program that the test binary is.
+func (w *world) serveWith(program ...string) *service {
 	w.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s := &service{t: w.t, cmd: exec.Command(self, "serve", "-c", w.file), out: &bytes.Buffer{}, errs: &syncBuffer{}}
+	s := &service{t: w.t, cmd: exec.Command(self, append(program, "serve", "-c", w.file)...), out: &bytes.Buffer{}, errs: &syncBuffer{}}
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.errs
 	if err := s.cmd.Start(); err != nil {
 		w.t.Fatal(err)

@@ -15,10 +15,12 @@ import (
 	"waybill/cmd/waybill/config/redact"
 	"waybill/domain"
 	"waybill/harness"
+	"waybill/harness/care"
 	"waybill/harness/heads"
 	"waybill/harness/peer"
 	"waybill/projections"
 	"waybill/store"
+	"waybill/store/payloads"
 )
 
 // stderrLines is how much of a peer's standard error is shown.
@@ -27,18 +29,22 @@ const stderrLines = 10
 // prefix begins every NATS subject.
 const prefix = "waybill"
 
+// mark is told where the process is, by tests that end it there; nil in the program.
+var mark func(point string)
+
 // node is an open data directory with a running engine: everything but NATS.
 type node struct {
-	app    *app
-	file   *config.File
-	dir    harness.DataDir
-	lock   *harness.Lock
-	log    *store.Log
-	engine *harness.Engine
-	views  *projections.Views
-	peers  *peer.Manager
-	heads  *heads.Checkpointer
-	outlet atomic.Pointer[func(note []byte) error] // where checkpoints are published; nil for nowhere
+	app      *app
+	file     *config.File
+	dir      harness.DataDir
+	lock     *harness.Lock
+	log      *store.Log
+	payloads *payloads.DB // nil where nothing is kept of calls
+	engine   *harness.Engine
+	views    *projections.Views
+	peers    *peer.Manager
+	heads    *heads.Checkpointer
+	outlet   atomic.Pointer[func(note []byte) error] // where checkpoints are published; nil for nowhere
 
 	// onProgress is told what a peer says of a call whose host listens. It is set
 	// before the first call is submitted and must not block.
@@ -83,8 +89,11 @@ func (n *node) open() (err error) {
 		n.app.progress("waybill: warning: node is %s, but the log is %s and keeps its id; a new node needs a data directory of its own",
 			n.file.Node, n.log.ID())
 	}
-	n.heads, err = heads.New(n.app.ctx, heads.Config{Dir: n.dir, Log: n.log, Logger: n.app.logger, Publish: n.publishHead})
+	n.heads, err = heads.New(n.app.ctx, heads.Config{Dir: n.dir, Log: n.log, Logger: n.app.logger, Publish: n.publishHead, Mark: mark})
 	if err != nil {
+		return err
+	}
+	if err := n.openPayloads(); err != nil {
 		return err
 	}
 	n.views, err = projections.Open(n.app.ctx, n.dir.ViewsFile(), n.log.ID(), n.log.Head().Size)
@@ -103,16 +112,16 @@ func (n *node) startEngine() error {
 	if err != nil {
 		return err
 	}
-	known, err := secretsOf(n.file)
+	known, err := n.file.AllSecrets(os.LookupEnv)
 	if err != nil {
 		return err
 	}
 	secrets := redact.New(known)
 	n.app.logger = slog.New(redact.Handler(n.app.logger.Handler(), secrets))
 	n.engine, err = harness.StartEngine(n.app.ctx, harness.EngineConfig{
-		Log: n.log, Config: n.file.Domain(lock, os.LookupEnv), Digest: digest, Redact: secrets.Redact, Version: version, Logger: n.app.logger,
+		Log: n.log, Config: n.file.Domain(lock, os.LookupEnv), Digest: digest, Redact: secrets.Redact, Payloads: n.kept(), Version: version, Logger: n.app.logger,
 		HostInflight: n.file.Limits.HostInflight, HostRate: n.file.Limits.HostRate,
-		Progress: func(id domain.CallID, progress []byte) { n.onProgress(id, progress) },
+		Progress: func(id domain.CallID, progress []byte) { n.onProgress(id, progress) }, Mark: mark,
 		NewPeers: func(report func(domain.Data, []byte, []byte)) (harness.Peers, error) {
 			return n.newPeers(lock, report, digest, secrets.Redact)
 		},
@@ -121,6 +130,10 @@ func (n *node) startEngine() error {
 		return err
 	}
 	n.engine.AttendFollower(n.views)
+	n.app.warnSize(care.Measures{LogSize: care.LogSize(n.dir), Limit: n.file.Limits.LogSize})
+	n.engine.Attend("size watch", func(ctx context.Context) error {
+		return care.Watch(ctx, n.engine.Feed, n.dir, n.file.Limits.LogSize, n.app.logger)
+	})
 	n.engine.Attend(n.heads.Name(), func(ctx context.Context) error { return n.heads.Run(ctx, n.engine.Feed) })
 	return nil
 }
@@ -145,7 +158,7 @@ func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []by
 	}
 	n.peers, err = peer.NewManager(peer.Config{Specs: specs, FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,
 		Progress:   func(call string, progress jsontext.Value) { n.engine.Loop.Progress(call, progress) }, // only after a call was sent
-		ClientName: "waybill", ClientVersion: version, Watchdog: []string{self, "watchdog"}, Logger: n.app.logger})
+		ClientName: "waybill", ClientVersion: version, Watchdog: []string{self, "watchdog"}, Logger: n.app.logger, Mark: mark})
 	return n.peers, err
 }
 
@@ -180,6 +193,9 @@ func (n *node) release() error {
 	var errs []error
 	if n.views != nil {
 		errs = append(errs, n.views.Close())
+	}
+	if n.payloads != nil {
+		errs = append(errs, n.payloads.Close())
 	}
 	if n.log != nil {
 		errs = append(errs, n.log.Close())

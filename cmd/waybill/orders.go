@@ -112,7 +112,7 @@ func (c reviveCmd) Run(a *app) error {
 type resendCmd struct {
 	oneCall
 	operatorFlags
-	Arguments string `arg:"" optional:"" help:"The arguments it was made with, byte for byte: they are not kept."`
+	Arguments string `arg:"" optional:"" help:"The arguments it was made with, byte for byte; needed where payloads are not kept."`
 }
 
 // Help is shown under the usage.

@@ -12,6 +12,7 @@ import (
 
 	"waybill/domain"
 	"waybill/harness/bus"
+	"waybill/harness/bus/stream"
 )
 
 // smaller is an answer that can be made to fit a message; false if not.
@@ -99,23 +100,23 @@ func (s *server) tools(ctx context.Context, req *bus.Request) (any, error) {
 
 // statusReply is the answer to the verb status.
 type statusReply struct {
-	Log       string `json:"log"`
-	Head      int64  `json:"head"`
-	Published int64  `json:"published"`
-	Viewed    int64  `json:"viewed"`
-	Inflight  int    `json:"inflight"`
-	Dropped   int64  `json:"dropped_requests"` // reply subject outside the host's inbox
-	Unheard   int64  `json:"dropped_progress"` // no connection, or too much at once
-	Stream    string `json:"stream_error,omitempty"`
+	Log         string        `json:"log"`
+	Head        int64         `json:"head"`
+	Viewed      int64         `json:"viewed"`
+	Inflight    int           `json:"inflight"`
+	Dropped     int64         `json:"dropped_requests"`   // reply subject outside the host's inbox
+	Unheard     int64         `json:"dropped_progress"`   // no connection, or too much at once
+	Refusing    domain.Code   `json:"refusing,omitempty"` // with which every call is refused
+	Publisher   stream.Health `json:"publisher"`
+	Checkpoints headHealth    `json:"checkpoints"`
 }
 
 func (s *server) status(ctx context.Context, _ *bus.Request) (any, error) {
-	r := statusReply{Log: s.log.ID(), Published: s.publisher.Position(), Viewed: s.views.Position(), Dropped: s.service.Dropped(),
-		Unheard: s.listeners.Dropped()}
-	if err := s.publisher.Err(); err != nil {
-		r.Stream = err.Error()
-	}
+	r := statusReply{Log: s.log.ID(), Viewed: s.views.Position(), Dropped: s.service.Dropped(), Unheard: s.listeners.Dropped(),
+		Checkpoints: s.headHealth()}
+	r.Refusing, _ = s.refusal()
 	err := s.engine.Loop.Ask(ctx, func(st *domain.State) { r.Head, r.Inflight = st.Head, st.InFlight() })
+	r.Publisher = s.publisher.Health(r.Head)
 	return r, err
 }
 
@@ -142,6 +143,9 @@ func (s *server) cancel(ctx context.Context, r *bus.Request) (any, error) {
 
 // outcome answers with what became of a call of this host.
 func (s *server) outcome(ctx context.Context, r *bus.Request) (any, error) {
-	reply, err := outcomeReply(ctx, s.log.Reader(), callOf(r))
-	return jsontext.Value(reply), err
+	reply, err := outcomeOf(ctx, s.log.Reader(), s.payloads, callOf(r))
+	if s.tooLarge(reply) {
+		reply = reply.TooLarge()
+	}
+	return jsontext.Value(reply.Encode()), err
 }

@@ -145,6 +145,10 @@ func (p *secretScript) chatter() {
 	for _, s := range p.secrets {
 		fmt.Fprintf(os.Stderr, "%q\n", s)
 	}
+	if p.mode == "stray" { // what shows modern behaviour closes it
+		p.say(`{"jsonrpc":"2.0","id":` + p.raw() + `,"result":{"supportedVersions":` + p.raw() + `}}`)
+		p.say(`{"jsonrpc":"2.0","id":77,"error":{"code":-32022,"message":` + p.text() + `,"data":{"supported":[` + p.raw() + `]}}}`)
+	}
 	if p.mode != "spill" && p.mode != "old" {
 		return
 	}
@@ -152,8 +156,6 @@ func (p *secretScript) chatter() {
 	p.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":` + p.text() + `}}`)
 	p.say(`{"jsonrpc":"2.0","method":` + p.raw() + `,"params":{}}`)
 	p.say(`{"jsonrpc":"2.0","id":` + p.raw() + `,"method":"roots/list","params":{"a":` + p.text() + `}}`)
-	p.say(`{"jsonrpc":"2.0","id":` + p.raw() + `,"result":{"supportedVersions":` + p.raw() + `}}`)
-	p.say(`{"jsonrpc":"2.0","id":77,"error":{"code":-32022,"message":` + p.text() + `,"data":{"supported":[` + p.raw() + `]}}}`)
 }
 
 func (p *secretScript) say(line string) { fmt.Println(line) }
@@ -212,10 +214,11 @@ func (p *secretScript) list(m rpc) {
 	tools := []string{}
 	for i, s := range p.secrets {
 		for _, name := range []string{s, secretForms["hex"](s), secretForms["url 0"](s), fmt.Sprintf("t%d", i)} {
-			tools = append(tools, `{"name":`+jsonText(name)+`,"description":`+p.text()+`,"inputSchema":{"type":"object","properties":{`+
+			tools = append(tools, `{"name":`+jsonText(name)+`,"description":`+p.raw()+`,"inputSchema":{"type":"object","properties":{`+
 				p.raw()+`:{"enum":[`+p.raw()+`]}}},"outputSchema":`+jsonText(s)+`}`)
 		}
 	}
+	tools = append(tools, `{"name":"tells","description":`+p.text()+`,"inputSchema":{"type":"object"}}`)
 	for _, name := range []string{"spill", "fails", "rpc", "ask", "odd", "vast", "die"} {
 		tools = append(tools, `{"name":"`+name+`","title":`+p.raw()+`,"inputSchema":{"type":"object"}}`)
 	}

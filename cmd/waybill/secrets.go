@@ -1,64 +1,14 @@
 package main
 
 import (
-	"encoding/base32"
-	"encoding/base64"
-	"encoding/hex"
-	"errors"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
 	"waybill/cmd/waybill/config"
 	"waybill/cmd/waybill/config/redact"
 )
-
-// secretsOf lists every value that may be written nowhere: those of secret_env,
-// and the keys in the data directory, as text and as the bytes they stand for. A
-// key that is not there is left out.
-func secretsOf(f *config.File) ([]string, error) {
-	out := f.Secrets(os.LookupEnv)
-	keys := dataDir(f).KeysDir()
-	files := []string{filepath.Join(keys, "log.key"), filepath.Join(keys, "payload.key")}
-	seeds, err := filepath.Glob(filepath.Join(escapeGlob(credentialsDir(f)), "*.nk"))
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range append(files, seeds...) {
-		b, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, keyForms(strings.TrimSpace(string(b)))...)
-	}
-	return out, nil
-}
-
-var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace
-
-// keyForms lists the text of a key and what it encodes: hexadecimal, the base32
-// of a NATS seed, or the last part of a note's key.
-func keyForms(key string) []string {
-	out := []string{key}
-	if raw, err := hex.DecodeString(key); err == nil {
-		return append(out, string(raw))
-	}
-	if raw, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(key); err == nil && len(raw) > 4 {
-		return append(out, string(raw[2:len(raw)-2])) // between its kind and its checksum
-	}
-	parts := strings.SplitN(key, "+", 5) // PRIVATE+KEY+name+hash+data
-	data := parts[len(parts)-1]
-	if raw, err := base64.StdEncoding.DecodeString(data); err == nil && len(raw) > 1 && len(parts) == 5 {
-		return append(out, data, string(raw[1:])) // behind the algorithm
-	}
-	return out
-}
 
 // cleaning keeps secrets out of what commands say of themselves. What is a secret
 // is found out when something is said; where no configuration can be read, none
@@ -76,7 +26,7 @@ func (c *cleaning) clean(b []byte) []byte {
 		if err != nil {
 			return
 		}
-		if secrets, err := secretsOf(f); err == nil {
+		if secrets, err := f.AllSecrets(os.LookupEnv); err == nil {
 			c.r = redact.New(secrets)
 		}
 	})

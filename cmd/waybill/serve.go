@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"waybill/cmd/waybill/config"
 	"waybill/cmd/waybill/text"
 	"waybill/domain"
-	"waybill/events"
 	"waybill/harness"
 	"waybill/harness/bus"
+	"waybill/harness/bus/stream"
 )
 
 const (
@@ -37,6 +38,9 @@ func (c serveCmd) Run(a *app) error {
 		return err
 	}
 	n, err := a.openNode(f)
+	if err != nil && a.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // a signal during the start is a stop like any other
+	}
 	if err != nil {
 		return err
 	}
@@ -55,8 +59,8 @@ type server struct {
 	nats      *bus.Server // nil with an outside server
 	users     bus.Users
 	service   *bus.Service
-	publisher *bus.Publisher
 	listeners *bus.Listeners
+	streams
 }
 
 // credentialsDir is where the keys of the NATS users are.
@@ -85,14 +89,17 @@ func (s *server) start() error {
 
 			Credentials: creds, Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger})
 		if err != nil {
-			return fmt.Errorf("%w; nats.listen says where (port 0: any free one)", err)
+			return fmt.Errorf("%w; nats.listen says where (port 0: any free one), and its files are in %s", err, filepath.Join(string(s.dir), "jetstream"))
 		}
 	}
 	target := bus.Target{Server: s.nats, URL: s.file.NATS.URL, KeepTrying: s.nats == nil, Logger: s.app.logger}
 	if s.users, err = bus.ConnectUsers(creds, target); err != nil {
 		return err
 	}
-	if err := s.startFollower(); err != nil {
+	if !s.users.Connected() {
+		s.app.progress("waybill: warning: nats.url %s cannot be reached; it is tried again and again, and until then no host can call", s.file.NATS.URL)
+	}
+	if err := s.startStreams(); err != nil {
 		return err
 	}
 	s.listeners = bus.StartListeners(s.users.Replies, prefix)
@@ -105,36 +112,6 @@ func (s *server) start() error {
 		return err
 	}
 	return s.dir.WriteRun(harness.Run{PID: os.Getpid(), URL: s.url(), Credentials: credentialsDir(s.file), Log: s.log.ID(), Prefix: prefix})
-}
-
-func (s *server) startFollower() (err error) {
-	if !s.users.Connected() {
-		s.app.progress("waybill: warning: nats.url %s cannot be reached; it is tried again and again, and until then no host can call", s.file.NATS.URL)
-	}
-	s.publisher, err = bus.NewPublisher(s.users.Events, bus.PublisherConfig{Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger}, source{s.node})
-	if err != nil {
-		return err
-	}
-	s.engine.Attend("publisher", s.publisher.Run)
-	return nil
-}
-
-// source is the log as the publisher reads it.
-type source struct{ n *node }
-
-// Read implements bus.Source.
-func (s source) Read(ctx context.Context, after int64, max int) ([]bus.Event, error) {
-	records, err := s.n.log.Reader().Read(ctx, after, max)
-	out := make([]bus.Event, 0, len(records))
-	for _, r := range records {
-		out = append(out, bus.Event{Seq: r.Seq, Bytes: r.Bytes, Subject: events.Subject(prefix, s.n.log.ID(), r.Type, r.Peer)})
-	}
-	return out, err
-}
-
-// Wait implements bus.Source.
-func (s source) Wait(ctx context.Context, after int64) error {
-	return s.n.engine.Feed.Gather(ctx, after, publishLinger)
 }
 
 // serve prints the report when the peers have settled, and waits for the end.
@@ -173,8 +150,9 @@ func (s *server) serve(asJSON bool) error {
 // start makes up for.
 func (s *server) stop() error {
 	if s.service != nil {
+		s.engine.Loop.StopIntake()
+		s.drain() // calls under way can be cancelled and asked after meanwhile
 		s.service.Stop()
-		s.drain()
 	}
 	err := s.engine.Stop("signal")
 	var halt *harness.HaltError
@@ -225,7 +203,7 @@ func (s *server) caughtUp(head int64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), busPatience)
 	defer cancel()
 	err := s.publisher.CaughtUp(ctx, head)
-	if errors.Is(err, bus.ErrForked) {
+	if errors.Is(err, stream.ErrForked) {
 		return fmt.Errorf("%w; if log.db was put back from a backup, move jetstream aside: it is made again from the log", err)
 	}
 	if err != nil {
@@ -248,7 +226,7 @@ func (s *server) handlers() bus.Handlers {
 			"outcome": func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.outcome) },
 			"status":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.status) },
 		},
-		Order: map[string]func(context.Context, *bus.Request){domain.VerbRevive: s.revive, domain.VerbResend: s.resend},
+		Order: map[string]func(context.Context, *bus.Request){domain.VerbRevive: s.revive, domain.VerbResend: s.resend, domain.VerbErase: s.erase},
 	}
 }
 

@@ -51,7 +51,7 @@ func serviceRole(prefix, logID, public string) user {
 		name:   serviceUser,
 		public: public,
 		publish: []string{
-			eventRoot(prefix, logID) + ">",
+			EventRoot(prefix, logID) + ">",
 			CheckpointSubject(prefix, logID),
 			"$JS.API.>",
 			"$SRV.>",
@@ -107,7 +107,9 @@ func operatorRole(prefix, public string) user {
 }
 
 // hostRole asks under its own name and reads its own inbox, the progress of its
-// own calls, and the events. The refusals matter if a host has the name of a log.
+// own calls, the events and the signed heads, as they are published. It may not ask
+// JetStream for what was published before: what JetStream answers goes to any reply
+// subject that the host names, so that it could write into the copy. The refusals matter if a host has the name of a log.
 func hostRole(prefix, name, public string) user {
 	return user{
 		name:    name,
@@ -123,6 +125,7 @@ func hostRole(prefix, name, public string) user {
 			InboxPrefix(name) + ".>",
 			progressRoot(prefix, name) + ">",
 			prefix + "." + protocol + ".events.>",
+			prefix + "." + protocol + ".checkpoint.>",
 		},
 	}
 }

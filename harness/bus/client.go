@@ -190,7 +190,7 @@ type Published struct {
 //
 // ready, if not nil, is called once when events will be seen.
 func (c *Client) Events(ctx context.Context, logID, pattern string, ready func(), each func(Published) error) error {
-	subject := eventRoot(c.prefix, logID) + pattern
+	subject := EventRoot(c.prefix, logID) + pattern
 	watched, done := c.watch(ctx, subject)
 	defer done()
 	sub, err := c.nc.SubscribeSync(subject)

@@ -64,31 +64,6 @@ func TestAnUnansweredRequestEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAHostSeesEventsAsTheyArePublished(t *testing.T) {
-	c, s, nc := copyStage(t)
-	client := dial(t, c, s, LocalHost)
-	log := newLog(0)
-	p := runPublisher(t, nc, publisherConfig(), log)
-	p.caughtUp(t, 0)
-	enough := errors.New("enough")
-	var seen []Published
-	err := client.Events(testContext(t), testLog, "call.>", func() { log.grow(100) }, func(e Published) error {
-		if seen = append(seen, e); len(seen) == 100 {
-			return enough
-		}
-		return nil
-	})
-	if !errors.Is(err, enough) {
-		t.Fatal(err)
-	}
-	for i, e := range seen {
-		want := log.events[i]
-		if e.Seq != want.Seq || e.Subject != want.Subject || string(e.Bytes) != string(want.Bytes) {
-			t.Fatalf("event %d: %+v", i, e)
-		}
-	}
-}
-
 func TestDialFailsInPlainWords(t *testing.T) {
 	dir, c := writeCredentials(t, LocalHost)
 	s := startServer(t, c)
@@ -106,20 +81,5 @@ func TestDialFailsInPlainWords(t *testing.T) {
 	s.Close()
 	if _, err := Dial(testContext(t), url, dir, LocalHost, DefaultPrefix); err == nil || !strings.Contains(err.Error(), url) {
 		t.Errorf("no server: %v", err)
-	}
-}
-
-func TestACheckpointReachesWhoMayRead(t *testing.T) {
-	c, s, nc := copyStage(t)
-	reader := connect(t, c.Service(), Target{Server: s})
-	sub := must[*nats.Subscription](t)(reader.SubscribeSync(CheckpointSubject(DefaultPrefix, testLog)))
-	if err := reader.FlushWithContext(testContext(t)); err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Publish(CheckpointSubject(DefaultPrefix, testLog), []byte("note")); err != nil {
-		t.Fatal(err)
-	}
-	if msg := must[*nats.Msg](t)(sub.NextMsgWithContext(testContext(t))); string(msg.Data) != "note" {
-		t.Errorf("received %q", msg.Data)
 	}
 }

@@ -109,7 +109,7 @@ func (c Credentials) GoString() string { return c.String() }
 // the error wraps ErrStaleAccounts: it is then for the caller to warn. Two
 // calls must not run at once on the same directory.
 func WriteCredentials(dir, prefix, logID string, hosts []string) (made []string, err error) {
-	if err := errors.Join(checkSpace(prefix, logID), checkHosts(hosts)); err != nil {
+	if err := errors.Join(CheckSpace(prefix, logID), checkHosts(hosts)); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -1,9 +1,9 @@
 // Package bus is the room where Waybill meets NATS: calls come in and replies
-// go out, the log is copied to JetStream, and names are bound to keys and
-// permissions. It moves bytes and knows who sent them; it never looks inside
-// a call or an event and decides nothing about either. The log in SQLite is
-// the truth and the stream is a copy: nothing here may hold up a decision, and
-// nothing may be published that has not been committed first.
+// go out, and names are bound to keys and permissions; package stream, below it,
+// copies the log to JetStream. It moves bytes and knows who sent them; it never
+// looks inside a call or an event and decides nothing about either. The log in
+// SQLite is the truth and the stream is a copy: nothing here may hold up a
+// decision, and nothing may be published that has not been committed first.
 //
 // Four kinds of NATS user exist, each with an Ed25519 key of its own. The
 // service publishes events and speaks to JetStream, the replier receives

@@ -84,7 +84,7 @@ func TestAHostCannotListenToAnother(t *testing.T) {
 func TestProgressIsDroppedWhileTheConnectionIsAway(t *testing.T) {
 	_, c := writeCredentials(t, LocalHost)
 	w := newWire(t, "127.0.0.1:1")
-	l := startListeners(t, connect(t, c.Replier(), Target{URL: w.url(), KeepTrying: true}))
+	l := startListeners(t, connect(t, c.Replier(), Target{URL: w.URL(), KeepTrying: true}))
 	l.Publish(LocalHost, "x", []byte("1"))
 	l.Settle(LocalHost, "x")
 	if l.Dropped() != 1 {

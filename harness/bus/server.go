@@ -112,7 +112,7 @@ func serverOptions(cfg ServerConfig) (*server.Options, error) {
 }
 
 func checkServer(cfg ServerConfig) error {
-	if err := checkSpace(cfg.Prefix, cfg.LogID); err != nil {
+	if err := CheckSpace(cfg.Prefix, cfg.LogID); err != nil {
 		return fmt.Errorf("embedded NATS server: %w", err)
 	}
 	if cfg.MaxPayload < 0 || cfg.MaxPayload > MaxMessage {

@@ -117,11 +117,11 @@ func TestAServerOnEveryAddressNamesOneThatCanBeDialled(t *testing.T) {
 func TestAPatientConnectionFindsItsServerLater(t *testing.T) {
 	_, c := writeCredentials(t, LocalHost)
 	w := newWire(t, "127.0.0.1:1") // nothing listens there
-	nc := connect(t, c.Service(), Target{URL: w.url(), KeepTrying: true})
+	nc := connect(t, c.Service(), Target{URL: w.URL(), KeepTrying: true})
 	if nc.IsConnected() {
 		t.Fatal("connected to nothing")
 	}
-	w.to(startServer(t, c).ClientURL())
+	w.To(startServer(t, c).ClientURL())
 	eventually(t, "connected", nc.IsConnected)
 	if _, err := Connect(c.Service(), Target{URL: "nats://127.0.0.1:1", Logger: quiet}); err == nil {
 		t.Fatal("an impatient connection to nothing did not fail")
@@ -138,12 +138,9 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		service := must[*Service](t)(StartService(replier, serviceConfig(), echo()))
 		publisher := must[*nats.Conn](t)(Connect(c.Service(), Target{Server: s, Logger: quiet}))
 		defer publisher.Close()
-		p := runPublisher(t, publisher, publisherConfig(), newLog(200))
-		p.caughtUp(t, 200)
 		client := dial(t, c, s, LocalHost)
 		must2(t)(client.Request(testContext(t), CallVerb, []byte("x")))
 		client.Close()
-		p.stop(t)
 		service.Stop()
 		service.Stop()
 	}

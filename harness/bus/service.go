@@ -118,7 +118,7 @@ func StartService(nc *nats.Conn, cfg ServiceConfig, h Handlers) (*Service, error
 }
 
 func checkService(cfg ServiceConfig, h Handlers) error {
-	if err := checkSpace(cfg.Prefix, cfg.LogID); err != nil {
+	if err := CheckSpace(cfg.Prefix, cfg.LogID); err != nil {
 		return err
 	}
 	if h.Call == nil {

@@ -409,12 +409,12 @@ func TestAServiceOutlivesItsServer(t *testing.T) {
 	_, c := writeCredentials(t, LocalHost)
 	s := startServer(t, c)
 	w := newWire(t, s.ClientURL())
-	replier := connect(t, c.Replier(), Target{URL: w.url()})
+	replier := connect(t, c.Replier(), Target{URL: w.URL()})
 	service := must[*Service](t)(StartService(replier, serviceConfig(), echo()))
 	t.Cleanup(service.Stop)
 	s.Close()
 	s = startServer(t, c)
-	w.to(s.ClientURL())
+	w.To(s.ClientURL())
 	client := dial(t, c, s, LocalHost)
 	eventually(t, "answered by the second server", func() bool {
 		body, _, err := client.Request(testContext(t), CallVerb, nil)
@@ -428,7 +428,7 @@ func TestAServiceOutlivesItsServer(t *testing.T) {
 func TestAServiceCanStopWithoutHavingSeenItsServer(t *testing.T) {
 	_, c := writeCredentials(t, LocalHost)
 	w := newWire(t, "127.0.0.1:1")
-	replier := connect(t, c.Replier(), Target{URL: w.url(), KeepTrying: true})
+	replier := connect(t, c.Replier(), Target{URL: w.URL(), KeepTrying: true})
 	service := must[*Service](t)(StartService(replier, serviceConfig(), echo()))
 	stopped := make(chan struct{})
 	go func() { service.Stop(); close(stopped) }()
@@ -438,11 +438,11 @@ func TestAServiceCanStopWithoutHavingSeenItsServer(t *testing.T) {
 func TestAServiceMayBeginBeforeItsServer(t *testing.T) {
 	_, c := writeCredentials(t, LocalHost)
 	w := newWire(t, "127.0.0.1:1")
-	replier := connect(t, c.Replier(), Target{URL: w.url(), KeepTrying: true})
+	replier := connect(t, c.Replier(), Target{URL: w.URL(), KeepTrying: true})
 	service := must[*Service](t)(StartService(replier, serviceConfig(), echo()))
 	t.Cleanup(service.Stop)
 	s := startServer(t, c)
-	w.to(s.ClientURL())
+	w.To(s.ClientURL())
 	client := dial(t, c, s, LocalHost)
 	eventually(t, "answered", func() bool {
 		_, _, err := client.Request(testContext(t), CallVerb, nil)

@@ -68,7 +68,12 @@ func CheckpointSubject(prefix, logID string) string {
 // log.
 func StreamName(logID string) string { return "WAYBILL_" + logID }
 
-func eventRoot(prefix, logID string) string {
+// CheckpointStreamName is the name of the JetStream stream that holds the newest
+// signed tree heads of the log.
+func CheckpointStreamName(logID string) string { return StreamName(logID) + "_CHECKPOINTS" }
+
+// EventRoot is what the subjects of all events of the log begin with.
+func EventRoot(prefix, logID string) string {
 	return prefix + "." + protocol + ".events." + logID + "."
 }
 
@@ -76,7 +81,8 @@ func eventRoot(prefix, logID string) string {
 // that user may subscribe below it.
 func InboxPrefix(user string) string { return "_INBOX." + user }
 
-func checkSpace(prefix, logID string) error {
+// CheckSpace refuses a prefix or a log id that no subject can be made of.
+func CheckSpace(prefix, logID string) error {
 	if !prefixPattern.MatchString(prefix) || strings.HasPrefix(prefix, "_INBOX") {
 		return fmt.Errorf("subject prefix %q: want tokens of letters, digits, - and _, joined by dots", prefix)
 	}

@@ -36,6 +36,7 @@ func (e *RefusedError) Error() string { return e.File + ": " + e.Reason }
 type headLog interface {
 	ID() string
 	PublicKey() string
+	Keys() []string // all the log has had, the present one last
 	Head() store.Head
 	Checkpoint(ctx context.Context, size int64, note []byte) error
 	LastCheckpoint(ctx context.Context) (store.Checkpoint, error)
@@ -43,7 +44,18 @@ type headLog interface {
 }
 
 // storeLog joins the writer and the readers of one log.
-type storeLog struct{ *store.Log }
+type storeLog struct {
+	*store.Log
+	keys []string
+}
+
+// keyed reads what keys the log has had.
+func keyed(dir harness.DataDir, l *store.Log) (storeLog, error) {
+	keys, err := dir.Keys(l.ID(), l.PublicKey())
+	return storeLog{l, keys}, err
+}
+
+func (l storeLog) Keys() []string { return l.keys }
 
 func (l storeLog) LastCheckpoint(ctx context.Context) (store.Checkpoint, error) {
 	return l.Reader().LastCheckpoint(ctx)
@@ -60,7 +72,11 @@ func (l storeLog) RootAt(ctx context.Context, size int64, head store.Head) ([32]
 // again, with a warning; where nothing was ever signed there is none. The caller
 // holds the lock of the directory.
 func Check(ctx context.Context, dir harness.DataDir, l *store.Log, logger *slog.Logger) error {
-	_, err := check(ctx, dir.CheckpointFile(), storeLog{l}, logger)
+	log, err := keyed(dir, l)
+	if err != nil {
+		return err
+	}
+	_, err = check(ctx, dir.CheckpointFile(), log, logger)
 	return err
 }
 
@@ -122,12 +138,23 @@ func restore(file string, last signed, logger *slog.Logger) error {
 	return harness.WriteFile(file, last.note, fileMode)
 }
 
+// openBy opens a checkpoint that any of the log's keys has signed. That each
+// signed in its time only is for waybill-audit verify to see: it reads every event.
+func openBy(b []byte, keys []string) (h checkpoint.Head, err error) {
+	for i := len(keys) - 1; i >= 0; i-- {
+		if h, err = checkpoint.Open(b, keys[i]); !errors.Is(err, checkpoint.ErrSignature) {
+			return h, err
+		}
+	}
+	return h, err
+}
+
 // hold opens a checkpoint and holds the log to it.
 func hold(ctx context.Context, log headLog, b []byte, name string) (signed, error) {
 	refuse := func(code, format string, args ...any) (signed, error) {
 		return signed{}, &RefusedError{code, name, fmt.Sprintf(format, args...)}
 	}
-	h, err := checkpoint.Open(b, log.PublicKey())
+	h, err := openBy(b, log.Keys())
 	switch {
 	case errors.Is(err, checkpoint.ErrSignature):
 		return refuse(KeyDiffers, "%v: it belongs to another log, or the log does: put back the log.db, keys and checkpoint that belong together", err)

@@ -36,6 +36,11 @@ type Config struct {
 	// called again after Every, by then perhaps with a newer one, and once more at
 	// the end. It must return in a bounded time, and must not change the bytes.
 	Publish func(note []byte) error
+
+	// Mark is told when a checkpoint is in the log, as "stored checkpoint", and
+	// when it is in the file too, as "kept checkpoint", by tests that end the
+	// process there. Nil otherwise.
+	Mark func(point string)
 }
 
 // Checkpointer signs the heads of one log.
@@ -45,6 +50,7 @@ type Checkpointer struct {
 	signer  note.Signer
 	every   time.Duration
 	publish func(note []byte) error
+	marks   func(point string) // nil for nobody
 	logger  *slog.Logger
 
 	size atomic.Int64
@@ -58,13 +64,20 @@ type Checkpointer struct {
 // New holds the log to its last checkpoint as Check does, and makes the
 // Checkpointer of the log. It refuses a signing key that is not the log's.
 func New(ctx context.Context, cfg Config) (*Checkpointer, error) {
+	if err := Settle(ctx, cfg.Dir, cfg.Log); err != nil {
+		return nil, err
+	}
 	signer, public, err := cfg.Dir.Signer(cfg.Log.ID())
 	if err != nil {
 		return nil, err
 	}
-	c := &Checkpointer{log: storeLog{cfg.Log}, file: cfg.Dir.CheckpointFile(), signer: signer, publish: cfg.Publish,
+	log, err := keyed(cfg.Dir, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpointer{log: log, file: cfg.Dir.CheckpointFile(), signer: signer, publish: cfg.Publish, marks: cfg.Mark,
 		every: cmp.Or(cfg.Every, time.Second), logger: cmp.Or(cfg.Logger, slog.Default())}
-	if !checkpoint.SameKey(public, c.log.PublicKey()) {
+	if keys := log.Keys(); !checkpoint.SameKey(public, keys[len(keys)-1]) {
 		return nil, &RefusedError{KeyDiffers, "log " + c.log.ID(), "keys/log.key is not the key of this log: put the right one back from a backup"}
 	}
 	return c, c.open(ctx)
@@ -166,12 +179,20 @@ func (c *Checkpointer) sign(ctx context.Context, out *outlet) error {
 	if err := c.store(ctx, head.Size, b); err != nil {
 		return err
 	}
+	c.mark("stored checkpoint")
 	if err := c.replace(b); err != nil {
 		return err
 	}
+	c.mark("kept checkpoint")
 	c.size.Store(head.Size)
 	out.put(b)
 	return nil
+}
+
+func (c *Checkpointer) mark(point string) {
+	if c.marks != nil {
+		c.marks(point)
+	}
 }
 
 // store keeps a checkpoint in the log. One that failed may be there all the

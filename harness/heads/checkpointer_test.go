@@ -42,6 +42,7 @@ var errDisk = errors.New("the disk said no")
 
 func (f *fakeLog) ID() string        { return replaytest.ID }
 func (f *fakeLog) PublicKey() string { return replaytest.Key }
+func (f *fakeLog) Keys() []string    { return []string{replaytest.Key} }
 
 func rootAt(size int64) [32]byte { return tlog.RecordHash(fmt.Append(nil, size)) }
 

@@ -261,3 +261,21 @@ func outcomes(l *ledger) map[int64]int {
 	}
 	return found
 }
+
+// An answer that cannot be read ends what it answers at once: nothing better is to
+// come. The next one is read.
+func TestAnAnswerThatCannotBeReadIsOne(t *testing.T) {
+	for name, result := range map[string]string{"a key comes twice": `{"a":1,"a":2}`, "a string is no text": `{"a":"\ud800"}`} {
+		t.Run(name, func(t *testing.T) {
+			b := started(t, nil, "read", "say "+answerLine("$ID", result), "read", "say "+answerLine("$ID", `{"resultType":"complete"}`), "untilEOF")
+			b.modern()
+			b.call("{}")
+			await[domain.CallAnswered](t, b.ledger, 1)
+			b.call("{}")
+			answers, full := await[domain.CallAnswered](t, b.ledger, 2)
+			if answers[0].Facts.Kind != domain.FactBroken || len(full[0].payload) != 0 || answers[0].RequestID != 1 || answers[1].Facts.Kind != domain.FactResult {
+				t.Errorf("reported %+v", answers)
+			}
+		})
+	}
+}

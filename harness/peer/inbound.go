@@ -86,7 +86,7 @@ func (c *incarnation) receive(line []byte) {
 	m, err := domain.ParseMessage(line)
 	switch {
 	case err != nil:
-		if !c.suggestive(line) {
+		if !c.suggestive(line) && !c.doubtful(line) {
 			c.noise.count(unparsed(line), len(line))
 		}
 	case m.Method != nil:
@@ -108,6 +108,20 @@ func (c *incarnation) suggestive(line []byte) bool {
 	evidence := c.evidence(line)
 	c.lane.m.cfg.Report(domain.ProbeAnswered{At: c.at, Modern: true, Frame: domain.RefTo(evidence)}, evidence, nil)
 	return true
+}
+
+// doubtful takes a line that answers somebody and cannot be read as an answer; false if it is to be counted as noise. While
+// the era is unknown it is for suggestive alone.
+func (c *incarnation) doubtful(line []byte) bool {
+	id, ok := domain.DoubtfulID(line)
+	if !ok || c.table.selected() == domain.EraUnknown {
+		return false
+	}
+	r := c.table.take(id)
+	if r != nil {
+		c.deliver(*r, domain.Message{}, line)
+	}
+	return r != nil
 }
 
 // unparsed says why a line is no message.
@@ -153,6 +167,7 @@ func (c *incarnation) stray(m domain.Message, id int64) string {
 // deliver reports the answer to s. What kind of answer it is, is not looked at: the id is right.
 func (c *incarnation) deliver(s settlement, m domain.Message, line []byte) {
 	id := s.send.RequestID
+	c.lane.m.mark("read", s.send.Method)
 	switch {
 	case s.send.Method == domain.MethodCall:
 		c.deliverCall(s, m)

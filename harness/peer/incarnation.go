@@ -339,7 +339,9 @@ func (c *incarnation) send(r *request) {
 	}
 	if c.write(frame) == 0 {
 		c.table.unwritten(r)
+		return
 	}
+	c.lane.m.mark("wrote", r.send.Method)
 }
 
 // write writes a line and returns how much of it went into the pipe. It blocks for as long as the peer does not read, until

@@ -71,6 +71,10 @@ type Config struct {
 
 	Grace  time.Duration // for each rung of the ladder that ends a process; 2s where zero
 	Logger *slog.Logger  // nil logs nothing
+
+	// Mark is told of each request that was written and each answer that was read, before it is reported, as "wrote METHOD" and
+	// "read METHOD", by tests that end the process there. Nil otherwise.
+	Mark func(point string)
 }
 
 // Manager keeps the connections to all peers. Its methods may be called from several goroutines; effects on one peer are
@@ -107,6 +111,12 @@ func NewManager(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	return &Manager{cfg: cfg, stamper: stamper, spawner: spawner, lanes: map[string]*lane{}}, nil
+}
+
+func (m *Manager) mark(when, method string) {
+	if m.cfg.Mark != nil {
+		m.cfg.Mark(when + " " + method)
+	}
 }
 
 // Do performs Launch, Send, SelectEra, Withdraw and Stop, and ignores other effects. It never blocks: what takes time is left

@@ -19,6 +19,7 @@ func (f *File) Domain(lock *Lock, lookup func(string) (string, bool)) domain.Con
 		Collision: f.Collision,
 		Separator: f.Separator,
 		Inflight:  f.Limits.Inflight,
+		Retention: f.Retention.Milliseconds(),
 	}
 	for i := range f.Peers {
 		c.Peers = append(c.Peers, f.domainPeer(&f.Peers[i], lock, lookup))
@@ -70,7 +71,7 @@ func (p *Peer) bound(c *domain.PeerConfig) {
 		c.Idempotency = p.Idempotency
 	}
 	c.InputRounds, c.InputWindow = p.InputRounds, p.InputWindow.Milliseconds()
-	c.RefuseOutput = p.RefuseOutput
+	c.RefuseOutput, c.Keep = p.RefuseOutput, p.Keep
 	c.HungAfter = p.HungAfter
 	if p.HealthInterval != 0 {
 		c.HealthEvery, c.HealthWithin = p.HealthInterval.Milliseconds(), p.HealthTimeout.Milliseconds()

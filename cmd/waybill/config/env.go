@@ -27,7 +27,8 @@ func (f *File) Env(name string, lookup func(string) (string, bool)) []string {
 }
 
 // Secrets returns the value of every variable under secret_env of any peer,
-// sorted and without repetitions. It is for redact.New and nothing else.
+// sorted and without repetitions. It is for redact.New and nothing else;
+// AllSecrets has the keys too.
 func (f *File) Secrets(lookup func(string) (string, bool)) []string {
 	values := make(map[string]bool)
 	for _, p := range f.Peers {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,6 +11,7 @@ import (
 const (
 	transportStdio = "stdio"
 	payloadsNone   = "none"
+	payloadsFull   = "full"
 )
 
 // A File is a configuration that holds to every rule. It has a value for each
@@ -26,8 +28,9 @@ type File struct {
 	ManyPeersReason string
 	NATS            NATS
 	Limits          Limits
-	Payloads        string
-	Peers           []Peer // sorted by name, at least one
+	Payloads        string        // none or full, where a peer does not say
+	Retention       time.Duration // of kept payloads; 0: until they are erased
+	Peers           []Peer        // sorted by name, at least one
 
 	Warnings []string // nothing is wrong, but somebody should know
 }
@@ -37,6 +40,11 @@ type NATS struct {
 	URL         string // empty: an embedded server
 	Listen      string // host:port of the embedded server; port 0 is any free one
 	Credentials string // absolute path, or empty
+
+	Replicas int           // of the streams
+	MaxBytes int64         // of the stream of events, which is then full; 0: no limit of its own
+	MaxAge   time.Duration // after which events leave the stream; 0: never
+	MaxLag   int64         // events that the stream may be behind before calls are refused; 0: any number
 }
 
 // Limits bounds what may be under way.
@@ -46,6 +54,7 @@ type Limits struct {
 	HostInflight int           // calls of one host at once
 	HostRate     float64       // calls of one host a second; 0: no limit
 	Drain        time.Duration // what calls under way have when the service stops; 0: they are given up at once
+	LogSize      int64         // bytes of the log above nine tenths of which it is warned; 0: no limit
 }
 
 // A Peer is one MCP server of the configuration.
@@ -78,6 +87,7 @@ type Peer struct {
 	Idempotency     map[string]string // tool, by its local name, to the argument it honours as a key; never nil
 	InputRounds     int
 	InputWindow     time.Duration
+	Keep            bool          // the bytes of its calls
 	RefuseOutput    bool          // results that do not match their outputSchema
 	HungAfter       int           // calls in a row; 0: never
 	HealthInterval  time.Duration // 0: never
@@ -85,6 +95,9 @@ type Peer struct {
 	Restarts        int // starts in a row before quarantine
 	Quarantine      time.Duration
 }
+
+// Keeps reports whether the bytes of any call are kept.
+func (f *File) Keeps() bool { return slices.ContainsFunc(f.Peers, func(p Peer) bool { return p.Keep }) }
 
 // Peer returns the peer of that name, or nil.
 func (f *File) Peer(name string) *Peer {

@@ -95,7 +95,8 @@ func (f *File) read(s *section, lookup func(string) (string, bool)) {
 	f.readLimits(s.doc.section(s.typed("limits", mapping), "limits"))
 	s.reserved("authorizations")
 	s.reserved("hosts")
-	f.Payloads = payloads(s)
+	f.Payloads = s.oneOf("payloads", payloadsNone, payloadsFull)
+	f.Retention = s.durationOrNone("payload_retention", 30*24*time.Hour, time.Minute, 3650*24*time.Hour)
 	f.readPeers(s, lookup)
 	s.refuseOAuth()
 	s.end()
@@ -112,17 +113,6 @@ func (s *section) reserved(name string) {
 	if ok && e.value.kind != null && (e.value.kind != mapping || len(e.value.entries) > 0) {
 		s.doc.fail(e.line, e.column, join(s.key, name), "%s", later)
 	}
-}
-
-func payloads(s *section) string {
-	switch value := s.text("payloads", payloadsNone); value {
-	case payloadsNone:
-	case "full":
-		s.fail("payloads", "full "+later+", or write none")
-	default:
-		s.fail("payloads", "%q is not none, the only choice", value)
-	}
-	return payloadsNone
 }
 
 func collision(s *section) string {
@@ -167,6 +157,15 @@ func (f *File) readNATS(s *section) {
 	if path := s.path("credentials", ""); path != "" {
 		f.NATS.Credentials = f.beside(path)
 	}
+	f.NATS.Replicas = int(s.number("replicas", 1, 1, 5))
+	if f.NATS.Replicas > 1 && f.NATS.URL == "" {
+		s.fail("replicas", "more than 1 needs a cluster: the embedded server is one, so name another with nats.url")
+	}
+	if f.NATS.MaxBytes = s.size("max_bytes", 0, 0, 1<<50); f.NATS.MaxBytes != 0 && f.NATS.MaxBytes < 1<<20 {
+		s.fail("max_bytes", "must be 0 for no limit, or at least 1MiB")
+	}
+	f.NATS.MaxAge = s.durationOrNone("max_age", 0, time.Hour, 100_000*time.Hour)
+	f.NATS.MaxLag = s.number("max_lag", 100_000, 0, 1_000_000_000)
 	s.end()
 }
 
@@ -217,6 +216,7 @@ func (f *File) readLimits(s *section) {
 	f.Limits.HostInflight = int(s.number("host_inflight", 256, 1, mostInflight))
 	f.Limits.HostRate = s.rate("host_rate", 1_000_000)
 	f.Limits.Drain = s.durationOrNone("drain", 10*time.Second, time.Millisecond, time.Hour)
+	f.Limits.LogSize = s.size("log_size", 0, 0, 16<<40)
 	s.end()
 }
 

@@ -54,11 +54,12 @@ data: .waybill
 collision: prefix-on-collision    # or reject-on-collision, prefix-always
 separator: /
 many_peers_reason: ""
-nats: {url: "", listen: 127.0.0.1:4222, credentials: ""}
-limits: {frame: 16MiB, inflight: 1024, host_inflight: 256, host_rate: 0, drain: 10s}
+nats: {url: "", listen: 127.0.0.1:4222, credentials: "", replicas: 1, max_bytes: 0, max_age: 0, max_lag: 100000}
+limits: {frame: 16MiB, inflight: 1024, host_inflight: 256, host_rate: 0, drain: 10s, log_size: 0}
 authorizations: {}
 hosts: {}
 payloads: none
+payload_retention: 30d
 peers:
   notes:
     transport: stdio
@@ -119,7 +120,7 @@ peers:
 	switch {
 	case full.Data != "/.waybill", p.Cwd != "":
 		t.Errorf("data %q and cwd %q are not beside the file", full.Data, p.Cwd)
-	case full.Limits != (Limits{16 << 20, 1024, 256, 0, 10 * time.Second}):
+	case full.Limits != (Limits{16 << 20, 1024, 256, 0, 10 * time.Second, 0}):
 		t.Errorf("limits: %+v", full.Limits)
 	case p.ProbeTimeout != 10*time.Second, p.LegacyProbeTimeout != 5*time.Second, p.CallTimeout != time.Minute:
 		t.Errorf("timeouts: %v %v %v", p.ProbeTimeout, p.LegacyProbeTimeout, p.CallTimeout)
@@ -136,13 +137,14 @@ node: "7"
 data: /var/lib/waybill
 collision: prefix-always
 separator: __
-nats: {url: "tls://nats.example.org:4222", listen: "[::1]:0", credentials: keys/local.creds}
+nats: {url: "tls://nats.example.org:4222", listen: "[::1]:0", credentials: keys/local.creds, replicas: 3, max_bytes: 64GiB, max_age: 720h, max_lag: 0}
 limits:
   frame: 4096
   inflight: 1
   host_inflight: 2
   host_rate: 0.5
   drain: 0
+  log_size: 2GiB
 peers:
   zeta: {command: ./bin/z, cwd: sub, probe_timeout: 1ms, call_timeout: 1h, resends: 0, hung_after: 0}
   1:
@@ -185,7 +187,9 @@ peers:
 		{"data", f.Data, "/var/lib/waybill"},
 		{"separator", f.Separator, "__"},
 		{"credentials", f.NATS.Credentials, filepath.Join(f.Dir, "keys/local.creds")},
+		{"log_size", fmt.Sprint(f.Limits.LogSize), "2147483648"},
 		{"listen", f.NATS.Listen, "[::1]:0"},
+		{"streams", fmt.Sprint(f.NATS.Replicas, f.NATS.MaxBytes, f.NATS.MaxAge, f.NATS.MaxLag), "3 68719476736 720h0m0s 0"},
 		{"cwd", zeta.Cwd, filepath.Join(f.Dir, "sub")},
 		{"command", zeta.Command, "./bin/z"},
 		{"args", fmt.Sprintf("%q", one.Args), `["--port" "8080" "true" "1.50" "" "two\nlines"]`},
@@ -194,7 +198,7 @@ peers:
 		{"legacy_revisions", fmt.Sprint(one.LegacyRevisions), "[2025-06-18]"},
 		{"flags", fmt.Sprint(one.AllowLegacy, one.UnpinnedCode, one.TrustHints), "true true true"},
 		{"lists", fmt.Sprint(one.DataFiles, one.Repeatable), "[a.db] [read_file]"},
-		{"limits", fmt.Sprint(f.Limits), "{4096 1 2 0.5 0s}"},
+		{"limits", fmt.Sprint(f.Limits), "{4096 1 2 0.5 0s 2147483648}"},
 		{"timeouts", fmt.Sprint(zeta.ProbeTimeout, zeta.CallTimeout), "1ms 1h0m0s"},
 		{"derived timeouts", fmt.Sprint(zeta.ListTimeout, zeta.IdleTimeout, zeta.HealthTimeout), "1ms 1h0m0s 1ms"},
 		{"calls", fmt.Sprint(one.ListTimeout, one.CallTimeout, one.CallLimit, one.IdleTimeout, one.Inflight, one.Resends, one.Idempotency),
@@ -210,13 +214,16 @@ peers:
 	}
 }
 
-// bad lists one mistake each. The peer cases stand in line 3 and below.
-var bad = []struct {
+// mistake is one in a file. The peer cases stand in line 3 and below.
+type mistake struct {
 	name, yaml string
 	line       int
 	key        string
 	msg        string // a part of it
-}{
+}
+
+// bad lists one mistake each.
+var bad = slices.Concat(badNATS, badPayloads, []mistake{
 	{"unknown key", "nodes: x\n" + peers, 1, "nodes", "unknown key; did you mean node?"},
 	{"unknown key that is like no other", "frobnicate: 1\n" + peers, 1, "frobnicate", "unknown key"},
 	{"key given twice", "node: a\nnode: b\n" + peers, 2, "node", "given twice, first in line 1"},
@@ -229,12 +236,6 @@ var bad = []struct {
 	{"separator is empty", "separator: ''\n" + peers, 1, "separator", "one to three of the characters"},
 	{"separator is long", "separator: ////\n" + peers, 1, "separator", "one to three"},
 	{"separator has a letter", "separator: x\n" + peers, 1, "separator", "one to three"},
-	{"nats is no mapping", "nats: here\n" + peers, 1, "nats", "must be a mapping, not text"},
-	{"nats url", "nats: {url: 'http://x'}\n" + peers, 1, "nats.url", "must be like nats://"},
-	{"nats url with a password", "nats: {url: 'nats://u:p@x:1'}\n" + peers, 1, "nats.url", "use nats.credentials"},
-	{"listen without port", "nats:\n  listen: 127.0.0.1\n" + peers, 2, "nats.listen", "HOST:PORT"},
-	{"listen with a bad port", "nats: {listen: 'localhost:70000'}\n" + peers, 1, "nats.listen", "HOST:PORT"},
-	{"listen with a bad address", "nats: {listen: '127.0.0.300:1'}\n" + peers, 1, "nats.listen", "HOST:PORT"},
 	{"frame too small", "limits: {frame: 4095}\n" + peers, 1, "limits.frame", "from 4KiB to 256MiB"},
 	{"frame too large", "limits: {frame: 257MiB}\n" + peers, 1, "limits.frame", "from 4KiB to 256MiB"},
 	{"frame without a known unit", "limits: {frame: 16MB}\n" + peers, 1, "limits.frame", "a size such as 16MiB"},
@@ -252,8 +253,6 @@ var bad = []struct {
 	{"authorizations", "authorizations: {a: {}}\n" + peers, 1, "authorizations", "comes with a later version"},
 	{"hosts", "hosts: {a: {}}\n" + peers, 1, "hosts", "comes with a later version"},
 	{"hosts is a list", "hosts: []\n" + peers, 1, "hosts", "comes with a later version"},
-	{"payloads full", "payloads: full\n" + peers, 1, "payloads", "comes with a later version"},
-	{"payloads", "payloads: some\n" + peers, 1, "payloads", `"some" is not none`},
 	{"no peers", "node: a\n", 1, "peers", "no peers"},
 	{"peers is empty", "peers: {}\n", 1, "peers", "no peers"},
 	{"peers is a list", "peers: [a]\n", 1, "peers", "must be a mapping, not a list"},
@@ -329,7 +328,7 @@ var bad = []struct {
 	{"oauth deeper", with("capabilities: {x: [{OAuth: {}}]}"), 4, "peers.a.capabilities.x[0].OAuth", "the work of another program"},
 	{"short secret", with("secret_env: [LONG, SHORT]"), 4, "peers.a.secret_env[1]", "fewer than 8 bytes"},
 	{"secret like its replacement", with("secret_env: [WORD]"), 4, "peers.a.secret_env[0]", "a part of [redacted]"},
-}
+})
 
 const peers = "peers:\n  a:\n    command: x\n"
 
@@ -442,26 +441,6 @@ func TestALargeFileIsRefused(t *testing.T) {
 	_, err := loadText(t, peers+"#"+strings.Repeat("x", maxFileSize), nil)
 	if err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestManyPeersWithoutAReasonAreWarnedOf(t *testing.T) {
-	many := func(n int) string {
-		var b strings.Builder
-		b.WriteString("peers:\n")
-		for i := range n {
-			fmt.Fprintf(&b, "  p%d: {command: x}\n", i)
-		}
-		return b.String()
-	}
-	if f := mustLoad(t, many(10)); len(f.Warnings) != 0 {
-		t.Errorf("ten peers: %v", f.Warnings)
-	}
-	if f := mustLoad(t, many(11)); len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0], "gateway") {
-		t.Errorf("eleven peers: %v", f.Warnings)
-	}
-	if f := mustLoad(t, "many_peers_reason: one room\n"+many(11)); len(f.Warnings) != 0 {
-		t.Errorf("eleven peers with a reason: %v", f.Warnings)
 	}
 }
 

@@ -37,6 +37,7 @@ func (f *File) readPeer(d *document, e entry, lookup func(string) (string, bool)
 	p.Cwd = f.beside(s.path("cwd", "."))
 	p.readProtocol(s)
 	p.readCalls(s)
+	p.Keep = f.keeps(s)
 	p.readHealth(s)
 	p.UnpinnedCode = s.oneOf("unpinned_code", "refused", "accepted") == "accepted"
 	p.DataFiles = s.distinct("data_files", func(v string) bool { return v != "" }, "a path")
@@ -45,6 +46,15 @@ func (f *File) readPeer(d *document, e entry, lookup func(string) (string, bool)
 	s.order = slices.DeleteFunc(s.order, isOAuth) // reported already
 	s.end()
 	return p
+}
+
+// keeps reads whether the bytes of a peer's calls are kept; the file says it for
+// those that do not.
+func (f *File) keeps(s *section) bool {
+	if f.Payloads == payloadsFull {
+		return s.oneOf("payloads", payloadsFull, payloadsNone) == payloadsFull
+	}
+	return s.oneOf("payloads", payloadsNone, payloadsFull) == payloadsFull
 }
 
 func transport(s *section) string {

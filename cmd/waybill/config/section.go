@@ -137,7 +137,7 @@ func (s *section) duration(name string, otherwise, high time.Duration) time.Dura
 // durationOrNone is a duration that may be 0, for none.
 func (s *section) durationOrNone(name string, otherwise, low, high time.Duration) time.Duration {
 	if n := s.values[name].value; n != nil && (n.kind == integer || n.kind == text) {
-		if v, err := time.ParseDuration(n.text); err == nil && v == 0 {
+		if v, err := ParseDuration(n.text); err == nil && v == 0 {
 			s.asked = append(s.asked, name)
 			return 0
 		}
@@ -150,7 +150,7 @@ func (s *section) bounded(name string, otherwise, low, high time.Duration, orNon
 	if n == nil {
 		return otherwise
 	}
-	v, err := time.ParseDuration(n.text)
+	v, err := ParseDuration(n.text)
 	switch {
 	case n.kind != text || err != nil:
 		s.fail(name, "must be a duration such as 10s, 500ms or 2m%s", orNone)
@@ -162,6 +162,15 @@ func (s *section) bounded(name string, otherwise, low, high time.Duration, orNon
 		return v
 	}
 	return otherwise
+}
+
+// ParseDuration is time.ParseDuration that also knows whole days, as 30d.
+func ParseDuration(t string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(t, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(t)
 }
 
 // short writes a duration without its zero parts: 10m, not 10m0s.

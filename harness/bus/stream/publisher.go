@@ -1,20 +1,19 @@
-package bus
+package stream
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
-	"sort"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"waybill/harness/bus"
 )
 
 // Event is one event of the log as it is copied.
@@ -34,24 +33,6 @@ type Source interface {
 	Wait(ctx context.Context, after int64) error
 }
 
-// ErrForked says that the stream holds something else than the log does at the
-// same sequence. Test for it with errors.Is; the *ForkError has the sequence.
-var ErrForked = errors.New("stream and log have forked")
-
-// ForkError is a fork and where it was found.
-type ForkError struct {
-	Stream string
-	Seq    int64 // the first sequence found to differ
-	Reason string
-}
-
-func (e *ForkError) Error() string {
-	return fmt.Sprintf("stream %s and the log have forked at %d: %s; publishing has stopped, the log has not", e.Stream, e.Seq, e.Reason)
-}
-
-// Is makes a ForkError an ErrForked.
-func (e *ForkError) Is(target error) bool { return target == ErrForked }
-
 // ErrUnpublishable says that an event of the source can never be published:
 // a fault of the program and not of the world.
 var ErrUnpublishable = errors.New("event cannot be published")
@@ -64,8 +45,13 @@ type PublisherConfig struct {
 	Prefix string
 	LogID  string
 
-	MaxBytes int64 // of the stream when it is made; 0 leaves it to the server's limit
-	Replicas int   // of the stream when it is made, 1 if 0
+	MaxBytes int64         // of the stream, which then takes no more; 0 leaves it to the server's limit
+	MaxAge   time.Duration // after which messages leave the stream; 0 for never
+	Replicas int           // of the stream, 1 if 0
+
+	// Since is the head of the log when this life began: until the stream was
+	// reached, Lag counts from there.
+	Since int64
 
 	Batch   int           // events on their way at once, 512 if 0, at most 4096
 	AckWait time.Duration // patience with one publication's acknowledgement, 5 s if 0
@@ -74,6 +60,11 @@ type PublisherConfig struct {
 	MaxBackoff time.Duration // longest pause, 5 s if 0
 
 	Logger *slog.Logger // slog.Default if nil
+
+	// Mark is told when the first event of a batch was sent, as "sent batch", and
+	// when all of it was acknowledged, as "acknowledged batch", by tests that end
+	// the process there. Nil otherwise.
+	Mark func(point string)
 }
 
 // Publisher copies a log to its JetStream stream. The stream's own last
@@ -87,7 +78,8 @@ type Publisher struct {
 
 	mu       sync.Mutex
 	position int64
-	known    bool // position was read from the stream
+	known    bool  // position was read from the stream
+	first    int64 // the oldest message it holds, or would hold
 	err      error
 	ended    bool
 	changed  chan struct{} // closed and replaced whenever the above change
@@ -96,14 +88,14 @@ type Publisher struct {
 // NewPublisher makes a publisher on the connection of the service. It does not
 // speak to the server yet.
 func NewPublisher(nc *nats.Conn, cfg PublisherConfig, src Source) (*Publisher, error) {
-	if err := checkSpace(cfg.Prefix, cfg.LogID); err != nil {
+	if err := bus.CheckSpace(cfg.Prefix, cfg.LogID); err != nil {
 		return nil, fmt.Errorf("publisher: %w", err)
 	}
 	cfg.Batch = min(cmp.Or(cfg.Batch, 512), maxBatch)
 	cfg.AckWait = cmp.Or(cfg.AckWait, 5*time.Second)
 	cfg.MinBackoff = cmp.Or(cfg.MinBackoff, 50*time.Millisecond)
 	cfg.MaxBackoff = max(cfg.MinBackoff, cmp.Or(cfg.MaxBackoff, 5*time.Second))
-	cfg.Logger = logger(cfg.Logger)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(cfg.AckWait))
 	if err != nil {
 		return nil, fmt.Errorf("publisher: %w", err)
@@ -155,7 +147,7 @@ func rest(ctx context.Context, pause time.Duration) {
 // follow opens the stream, agrees with it on a position and copies from there
 // until something fails.
 func (p *Publisher) follow(ctx context.Context) error {
-	stream, err := p.openStream(ctx)
+	stream, err := open(ctx, p.js, eventStream(p.cfg))
 	if err != nil {
 		return err
 	}
@@ -194,85 +186,31 @@ func (p *Publisher) copyNext(ctx context.Context, out *outlet) error {
 	if err := out.publish(ctx, events); err != nil {
 		return fmt.Errorf("publish events %d to %d: %w", after+1, after+int64(len(events)), err)
 	}
+	p.mark("acknowledged batch")
 	p.advance(after + int64(len(events)))
 	return nil
 }
 
+func (p *Publisher) mark(point string) {
+	if p.cfg.Mark != nil {
+		p.cfg.Mark(point)
+	}
+}
+
 // check refuses what the server would refuse or, worse, put elsewhere.
 func (p *Publisher) check(events []Event, after int64) error {
-	root := eventRoot(p.cfg.Prefix, p.cfg.LogID)
+	root := bus.EventRoot(p.cfg.Prefix, p.cfg.LogID)
 	for i, e := range events {
 		switch {
 		case e.Seq != after+1+int64(i):
 			return fmt.Errorf("%w: %d follows %d", ErrUnpublishable, e.Seq, after+int64(i))
 		case !strings.HasPrefix(e.Subject, root) || strings.ContainsAny(e.Subject, "*> \t\r\n"):
 			return fmt.Errorf("%w: event %d has the subject %q", ErrUnpublishable, e.Seq, e.Subject)
-		case len(e.Bytes) > MaxMessage-headerRoom:
+		case len(e.Bytes) > bus.MaxMessage-headerRoom:
 			return fmt.Errorf("%w: event %d has %d bytes", ErrUnpublishable, e.Seq, len(e.Bytes))
 		}
 	}
 	return nil
 }
 
-// agree compares what the stream has with the log and returns the position to
-// go on from. After a lost acknowledgement that is every message that may have
-// arrived; at the start it is the last one.
-func (p *Publisher) agree(ctx context.Context, stream jetstream.Stream) (int64, error) {
-	state := stream.CachedInfo().State
-	if state.LastSeq > math.MaxInt64 {
-		return 0, fmt.Errorf("stream %s: last sequence %d", p.stream(), state.LastSeq)
-	}
-	last := int64(state.LastSeq)
-	if last > 0 && (state.FirstSeq != 1 || state.Msgs != state.LastSeq) {
-		return 0, p.forked(1, fmt.Sprintf("the stream holds %d messages from %d to %d, so some are missing", state.Msgs, state.FirstSeq, last))
-	}
-	from := last
-	if position, known := p.where(); known && position < last && last-position <= maxBatch {
-		from = position + 1
-	}
-	for seq := max(from, 1); seq <= last; seq++ {
-		same, err := p.same(ctx, stream, seq)
-		if err != nil {
-			return 0, err
-		}
-		if !same {
-			return 0, p.findFork(ctx, stream, seq)
-		}
-	}
-	return last, nil
-}
-
-// same reports whether the stream and the log have the same bytes at seq. A
-// log that ends before seq does not.
-func (p *Publisher) same(ctx context.Context, stream jetstream.Stream, seq int64) (bool, error) {
-	msg, err := stream.GetMsg(ctx, uint64(seq))
-	if err != nil {
-		return false, fmt.Errorf("stream %s: read %d: %w", p.stream(), seq, err)
-	}
-	events, err := p.src.Read(ctx, seq-1, 1)
-	if err != nil {
-		return false, fmt.Errorf("read the log at %d: %w", seq, err)
-	}
-	return len(events) == 1 && events[0].Seq == seq && bytes.Equal(events[0].Bytes, msg.Data), nil
-}
-
-// findFork looks for where the difference at seq began. It halves, taking it
-// that histories which part do not meet again.
-func (p *Publisher) findFork(ctx context.Context, stream jetstream.Stream, seq int64) error {
-	var fault error
-	first := 1 + sort.Search(int(seq-1), func(i int) bool {
-		same, err := p.same(ctx, stream, int64(i)+1)
-		fault = errors.Join(fault, err)
-		return err != nil || !same
-	})
-	if fault != nil {
-		return fault
-	}
-	return p.forked(int64(first), fmt.Sprintf("what the stream holds at %d is not what the log holds there", first))
-}
-
-func (p *Publisher) forked(seq int64, reason string) error {
-	return &ForkError{Stream: p.stream(), Seq: seq, Reason: reason}
-}
-
-func (p *Publisher) stream() string { return StreamName(p.cfg.LogID) }
+func (p *Publisher) stream() string { return bus.StreamName(p.cfg.LogID) }

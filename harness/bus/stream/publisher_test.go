@@ -1,11 +1,11 @@
-package bus
+package stream
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,14 +13,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"waybill/events"
+	"waybill/harness/bus"
+	"waybill/harness/bus/bustest"
 )
 
 // copyStage is a server and a connection that may publish.
-func copyStage(t testing.TB) (Credentials, *Server, *nats.Conn) {
+func copyStage(t testing.TB) (bus.Credentials, *bus.Server, *nats.Conn) {
 	t.Helper()
-	_, c := writeCredentials(t, LocalHost)
+	c := writeCredentials(t, bus.LocalHost)
 	s := startServer(t, c)
-	return c, s, connect(t, c.Service(), Target{Server: s})
+	return c, s, connect(t, c.Service(), bus.Target{Server: s})
 }
 
 // publishRaw puts an event into the stream behind the publisher's back, as a
@@ -41,7 +43,7 @@ func publishForeign(t testing.TB, nc *nats.Conn, e Event) {
 
 func createStream(t testing.TB, nc *nats.Conn, change func(*jetstream.StreamConfig)) {
 	t.Helper()
-	cfg := streamConfig(publisherConfig())
+	cfg := eventStream(publisherConfig())
 	change(&cfg)
 	js := must[jetstream.JetStream](t)(jetstream.New(nc))
 	must[jetstream.Stream](t)(js.CreateStream(testContext(t), cfg))
@@ -116,9 +118,9 @@ func TestALostAnswerAndALostMessageEndTheSame(t *testing.T) {
 				w := newWire(t, s.ClientURL())
 				cfg, log := publisherConfig(), newLog(5)
 				cfg.AckWait = 100 * time.Millisecond
-				p := runPublisher(t, connect(t, c.Service(), Target{URL: w.url()}), cfg, log)
+				p := runPublisher(t, connect(t, c.Service(), bus.Target{URL: w.URL()}), cfg, log)
 				p.caughtUp(t, 5)
-				w.lose(lost.up, lost.down)
+				w.Lose(lost.up, lost.down)
 				log.grow(count)
 				eventually(t, "failure noticed", func() bool { return p.Err() != nil })
 				want := int64(5)
@@ -129,8 +131,8 @@ func TestALostAnswerAndALostMessageEndTheSame(t *testing.T) {
 				if p.Position() != 5 {
 					t.Errorf("position %d without an acknowledgement", p.Position())
 				}
-				w.lose(false, false)
-				w.cut()
+				w.Lose(false, false)
+				w.Cut()
 				p.caughtUp(t, log.head())
 				checkCopy(t, direct, log)
 			})
@@ -141,18 +143,18 @@ func TestALostAnswerAndALostMessageEndTheSame(t *testing.T) {
 func lastSeq(t *testing.T, nc *nats.Conn) int64 {
 	t.Helper()
 	js := must[jetstream.JetStream](t)(jetstream.New(nc))
-	stream := must[jetstream.Stream](t)(js.Stream(testContext(t), StreamName(testLog)))
+	stream := must[jetstream.Stream](t)(js.Stream(testContext(t), bus.StreamName(testLog)))
 	return int64(stream.CachedInfo().State.LastSeq)
 }
 
 func TestAServerThatGoesAndComesBackLosesNothing(t *testing.T) {
-	_, c := writeCredentials(t, LocalHost)
+	c := writeCredentials(t, bus.LocalHost)
 	store := t.TempDir()
-	start := func() *Server { return must[*Server](t)(StartServer(serverConfig(c, store))) }
+	start := func() *bus.Server { return must[*bus.Server](t)(bus.StartServer(serverConfig(c, store))) }
 	s := start()
 	w := newWire(t, s.ClientURL())
 	log := newLog(0)
-	nc := connect(t, c.Service(), Target{URL: w.url()})
+	nc := connect(t, c.Service(), bus.Target{URL: w.URL()})
 	p := runPublisher(t, nc, publisherConfig(), log)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() { // the log grows all the while
@@ -173,7 +175,7 @@ func TestAServerThatGoesAndComesBackLosesNothing(t *testing.T) {
 		at = log.head() + 100
 		eventually(t, "the log goes on", func() bool { return log.head() > at })
 		s = start()
-		w.to(s.ClientURL())
+		w.To(s.ClientURL())
 	}
 	t.Cleanup(s.Close)
 	close(stop)
@@ -186,13 +188,13 @@ func TestAServerThatGoesAndComesBackLosesNothing(t *testing.T) {
 }
 
 func TestAPublisherMayBeginBeforeItsServer(t *testing.T) {
-	_, c := writeCredentials(t)
+	c := writeCredentials(t)
 	w := newWire(t, "127.0.0.1:1")
-	nc := connect(t, c.Service(), Target{URL: w.url(), KeepTrying: true})
+	nc := connect(t, c.Service(), bus.Target{URL: w.URL(), KeepTrying: true})
 	log := newLog(100)
 	p := runPublisher(t, nc, publisherConfig(), log)
 	eventually(t, "failure noticed", func() bool { return p.Err() != nil })
-	w.to(startServer(t, c).ClientURL())
+	w.To(startServer(t, c).ClientURL())
 	p.caughtUp(t, 100)
 	checkCopy(t, nc, log)
 }
@@ -236,6 +238,12 @@ func TestAForkStopsAndNamesTheSequence(t *testing.T) {
 			if !errors.Is(err, ErrForked) || !errors.As(err, &fork) || fork.Seq != tc.seq {
 				t.Fatalf("ended with %v, want a fork at %d", err, tc.seq)
 			}
+			if want := (forkAt{tc.log + tc.grow, tc.streamed, tc.later}).digests(tc.seq); fork.Log != want[0] || fork.Copy != want[1] {
+				t.Errorf("differs as %s and %s, want %s", fork.Log, fork.Copy, want)
+			}
+			if h := p.Health(log.head()); h.State != StateForked || h.Error != err.Error() || h.Lag != log.head()-h.Position {
+				t.Errorf("health %+v", h)
+			}
 			if !errors.Is(p.Err(), ErrForked) || !errors.Is(p.CaughtUp(testContext(t), log.head()+1), ErrForked) {
 				t.Errorf("the fork is not remembered: %v", p.Err())
 			}
@@ -248,6 +256,25 @@ func TestAForkStopsAndNamesTheSequence(t *testing.T) {
 			}
 		})
 	}
+}
+
+// forkAt is what the log and the stream of a case hold.
+type forkAt struct {
+	log             int
+	streamed, later []Event
+}
+
+// digests are those of the log and of the stream at seq, made another way.
+func (f forkAt) digests(seq int64) (want [2]string) {
+	if seq <= int64(f.log) {
+		want[0] = fmt.Sprintf("%x", sha256.Sum256(eventAt(seq, "").Bytes))
+	}
+	for _, e := range slices.Concat(f.streamed, f.later) {
+		if e.Seq == seq {
+			want[1] = fmt.Sprintf("%x", sha256.Sum256(e.Bytes))
+		}
+	}
+	return want
 }
 
 // A fork inside the memory for message ids is acknowledged as a duplicate.
@@ -266,12 +293,12 @@ func TestADuplicateIdWithOtherBytesIsAFork(t *testing.T) {
 }
 
 func TestAStreamThatWasDeletedIsFilledAgain(t *testing.T) {
-	nc := startOpenServer(t)
+	nc := bustest.OpenServer(t)
 	log := newLog(80)
 	p := runPublisher(t, nc, publisherConfig(), log)
 	p.caughtUp(t, 80)
 	js := must[jetstream.JetStream](t)(jetstream.New(nc))
-	if err := js.DeleteStream(testContext(t), StreamName(testLog)); err != nil {
+	if err := js.DeleteStream(testContext(t), bus.StreamName(testLog)); err != nil {
 		t.Fatal(err)
 	}
 	log.grow(1)
@@ -280,12 +307,12 @@ func TestAStreamThatWasDeletedIsFilledAgain(t *testing.T) {
 }
 
 func TestTheStreamDeniesDeletingAndPurging(t *testing.T) {
-	nc := startOpenServer(t) // where nothing but the stream itself is in the way
+	nc := bustest.OpenServer(t) // where nothing but the stream itself is in the way
 	log := newLog(5)
 	runPublisher(t, nc, publisherConfig(), log).caughtUp(t, 5)
 	ctx := testContext(t)
 	js := must[jetstream.JetStream](t)(jetstream.New(nc))
-	stream := must[jetstream.Stream](t)(js.Stream(ctx, StreamName(testLog)))
+	stream := must[jetstream.Stream](t)(js.Stream(ctx, bus.StreamName(testLog)))
 	if err := stream.DeleteMsg(ctx, 2); err == nil {
 		t.Error("a message was deleted")
 	}
@@ -295,63 +322,12 @@ func TestTheStreamDeniesDeletingAndPurging(t *testing.T) {
 	if err := stream.Purge(ctx); err == nil {
 		t.Error("the stream was purged")
 	}
-	lax := streamConfig(publisherConfig())
+	lax := eventStream(publisherConfig())
 	lax.DenyDelete, lax.DenyPurge = false, false
 	if _, err := js.UpdateStream(ctx, lax); err == nil {
 		t.Error("the denial was lifted")
 	}
 	checkCopy(t, nc, log)
-}
-
-func TestAStreamWithOtherSettingsIsRefusedByName(t *testing.T) {
-	for setting, change := range map[string]func(*jetstream.StreamConfig){
-		"deny_delete":          func(c *jetstream.StreamConfig) { c.DenyDelete = false },
-		"deny_purge":           func(c *jetstream.StreamConfig) { c.DenyPurge = false },
-		"storage":              func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
-		"discard":              func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld },
-		"max_age":              func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
-		"max_msgs_per_subject": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 10 },
-		"retention":            func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
-		"subjects": func(c *jetstream.StreamConfig) {
-			c.Subjects = []string{"waybill.v1.events.>"}
-		},
-		"another stream": func(c *jetstream.StreamConfig) { c.Name = "ELSE" },
-	} {
-		t.Run(setting, func(t *testing.T) {
-			_, _, nc := copyStage(t)
-			createStream(t, nc, change)
-			p := runPublisher(t, nc, publisherConfig(), newLog(1))
-			err := p.ended(t)
-			var settings *SettingsError
-			if !errors.As(err, &settings) || len(settings.Differences) != 1 || !strings.Contains(settings.Differences[0], setting) {
-				t.Fatalf("ended with %v, want a word about %s alone", err, setting)
-			}
-			if p.Position() != 0 || !errors.Is(p.CaughtUp(testContext(t), 1), err) {
-				t.Errorf("position %d", p.Position())
-			}
-		})
-	}
-}
-
-func TestSettingsThatAreTheOperatorsAreLeftAlone(t *testing.T) {
-	_, _, nc := copyStage(t)
-	createStream(t, nc, func(c *jetstream.StreamConfig) {
-		c.MaxBytes, c.MaxConsumers, c.Duplicates, c.Description = 1<<20, 7, time.Second, "mine"
-	})
-	log := newLog(100)
-	runPublisher(t, nc, publisherConfig(), log).caughtUp(t, 100)
-	checkCopy(t, nc, log)
-}
-
-func TestAStreamWithoutItsBeginningIsNoCopy(t *testing.T) {
-	nc := startOpenServer(t)
-	createStream(t, nc, func(c *jetstream.StreamConfig) { c.FirstSeq = 4 })
-	for seq := range int64(3) {
-		publishRaw(t, nc, eventAt(seq+4, ""))
-	}
-	if err := runPublisher(t, nc, publisherConfig(), newLog(9)).ended(t); !errors.Is(err, ErrForked) {
-		t.Fatalf("ended with %v", err)
-	}
 }
 
 func TestAFullStreamWaitsAndKeepsWhatItHas(t *testing.T) {
@@ -368,7 +344,7 @@ func TestAFullStreamWaitsAndKeepsWhatItHas(t *testing.T) {
 	}
 	for seq := int64(1); seq <= last; seq++ {
 		js := must[jetstream.JetStream](t)(jetstream.New(nc))
-		stream := must[jetstream.Stream](t)(js.Stream(testContext(t), StreamName(testLog)))
+		stream := must[jetstream.Stream](t)(js.Stream(testContext(t), bus.StreamName(testLog)))
 		must[*jetstream.RawStreamMsg](t)(stream.GetMsg(testContext(t), uint64(seq)))
 	}
 	if err := p.CaughtUp(cancelled(), 200); !errors.Is(err, context.Canceled) {
@@ -401,10 +377,10 @@ func TestAnEventThatCannotBePublishedStops(t *testing.T) {
 	for name, events := range map[string][]Event{
 		"sequence":     event(func(e *Event) { e.Seq = 2 }),
 		"gap":          slices.Concat(event(func(*Event) {}), event(func(e *Event) { e.Seq = 3 })),
-		"foreign log":  event(func(e *Event) { e.Subject = events.Subject(DefaultPrefix, "other-00000000", "call.routed", "") }),
+		"foreign log":  event(func(e *Event) { e.Subject = events.Subject(bus.DefaultPrefix, "other-00000000", "call.routed", "") }),
 		"wildcard":     event(func(e *Event) { e.Subject += ".>" }),
 		"line break":   event(func(e *Event) { e.Subject += "\r\nPUB x 0" }),
-		"over one MiB": event(func(e *Event) { e.Bytes = make([]byte, MaxMessage) }),
+		"over one MiB": event(func(e *Event) { e.Bytes = make([]byte, bus.MaxMessage) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, nc := copyStage(t)
@@ -473,5 +449,32 @@ func TestNothingIsPublishedOntoAForkInsideABatch(t *testing.T) {
 	}
 	if got := lastSeq(t, nc); got != 3 {
 		t.Errorf("the stream ends at %d, want 3", got)
+	}
+}
+
+func TestAHostSeesEventsAsTheyArePublished(t *testing.T) {
+	c, s, nc := copyStage(t)
+	id := must[bus.Identity](t)(c.Host(bus.LocalHost))
+	client := must[*bus.Client](t)(bus.DialAs(testContext(t), id, bus.Target{Server: s, Logger: quiet}, bus.DefaultPrefix))
+	defer client.Close()
+	log := newLog(0)
+	p := runPublisher(t, nc, publisherConfig(), log)
+	p.caughtUp(t, 0)
+	enough := errors.New("enough")
+	var seen []bus.Published
+	err := client.Events(testContext(t), testLog, "call.>", func() { log.grow(100) }, func(e bus.Published) error {
+		if seen = append(seen, e); len(seen) == 100 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	for i, e := range seen {
+		want := log.events[i]
+		if e.Seq != want.Seq || e.Subject != want.Subject || string(e.Bytes) != string(want.Bytes) {
+			t.Fatalf("event %d: %+v", i, e)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package bus
+package stream
 
 import (
 	"context"
@@ -33,6 +33,7 @@ type outlet struct {
 	wait  time.Duration
 	inbox string
 	acks  *nats.Subscription
+	mark  func(point string)
 }
 
 func (p *Publisher) newOutlet() (*outlet, error) {
@@ -41,7 +42,7 @@ func (p *Publisher) newOutlet() (*outlet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
-	return &outlet{nc: p.nc, wait: p.cfg.AckWait, inbox: inbox, acks: acks}, nil
+	return &outlet{nc: p.nc, wait: p.cfg.AckWait, inbox: inbox, acks: acks, mark: p.mark}, nil
 }
 
 func (o *outlet) close() { _ = o.acks.Unsubscribe() } // fails only if the connection is gone
@@ -59,6 +60,7 @@ func (o *outlet) publish(ctx context.Context, events []Event) error {
 	if err := o.send(message(events[0]), events[0].Seq); err != nil {
 		return err
 	}
+	o.mark("sent batch")
 	if err := o.collect(ctx, 1); err != nil {
 		return err
 	}

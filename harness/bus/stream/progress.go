@@ -1,7 +1,8 @@
-package bus
+package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -20,6 +21,62 @@ func (p *Publisher) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
+}
+
+// Lag is how many events up to head are not known to be in the stream. Until the
+// stream was first reached nobody knows of those before this life, which are not
+// counted.
+func (p *Publisher) Lag(head int64) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lag(head)
+}
+
+func (p *Publisher) lag(head int64) int64 {
+	if !p.known {
+		return max(head-p.cfg.Since, 0)
+	}
+	return max(head-p.position, 0)
+}
+
+// Health says how a publisher does. Its JSON form is a contract.
+type Health struct {
+	State    string `json:"state"`           // ok, behind, forked or stopped
+	Position int64  `json:"position"`        // as Position
+	First    int64  `json:"first,omitzero"`  // the oldest event in the stream, where that is not 1: the head has aged out
+	Lag      int64  `json:"lag"`             // as Lag
+	Error    string `json:"error,omitempty"` // as Err
+}
+
+// The states of a publisher. One that is behind is trying again, or has more to
+// catch up than two batches.
+const (
+	StateOK      = "ok"
+	StateBehind  = "behind"
+	StateForked  = "forked"
+	StateStopped = "stopped"
+)
+
+// Health is how the publisher does while the log ends at head.
+func (p *Publisher) Health(head int64) Health {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := Health{State: StateOK, Position: p.position, Lag: p.lag(head)}
+	if p.first > 1 {
+		h.First = p.first
+	}
+	if p.err != nil {
+		h.Error = p.err.Error()
+	}
+	switch {
+	case errors.Is(p.err, ErrForked):
+		h.State = StateForked
+	case p.ended:
+		h.State = StateStopped
+	case p.err != nil || !p.known || h.Lag > 2*int64(p.cfg.Batch):
+		h.State = StateBehind
+	}
+	return h
 }
 
 // CaughtUp waits until the stream has the event seq. It fails if ctx ends or
@@ -49,6 +106,17 @@ func (p *Publisher) where() (position int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.position, p.known
+}
+
+// begin notes the oldest message of the stream, and says if it is not the first
+// event.
+func (p *Publisher) begin(first int64) {
+	p.update(func() {
+		if first > 1 && first != p.first {
+			p.cfg.Logger.Info("the head of the stream has aged out; the log has it", "stream", p.stream(), "first", first)
+		}
+		p.first = first
+	})
 }
 
 // advance notes a position that the server has confirmed.
