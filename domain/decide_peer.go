@@ -75,13 +75,15 @@ func (s *State) decideExited(mono int64, d PeerExited) []Data {
 	switch {
 	case p == nil:
 		return nil
-	case p.probe.closed && p.selectedAt != 0 && d.Cause != causeWatchdogLost:
+	case p.probe.closed && p.selectedAt != 0 && (d.Cause != causeWatchdogLost || d.Replaced):
 		return append(p.unlisted(), p.decideRecovery(mono)...)
 	case p.probe.closed:
 		return p.unlisted()
 	}
 	how := exitWords(d)
 	switch {
+	case d.Cause == causeWatchdogLost && d.Replaced: // our own end of it, whatever the probe had seen
+		return refuse(p, CodeWatchdogLost, "the process was ended because "+how+"; that says nothing about the peer"+p.unproven(), "")
 	case d.Cause == causeFrameTooLarge:
 		return refuse(p, CodeFrameTooLarge, "the answer to "+p.probe.method+" was longer than limits.frame; the peer stays closed", "")
 	case p.probe.method == MethodInitialize:
@@ -94,6 +96,15 @@ func (s *State) decideExited(mono int64, d PeerExited) []Data {
 		return []Data{PeerLaunched{At: At{p.Name, p.Incarnation + 1}, First: MethodInitialize}}
 	}
 	return refuse(p, CodeAmbiguousExit, ambiguous("the process ended ("+how+")"), "")
+}
+
+// unproven says what becomes of a peer that has not worked in this life of the
+// service: nothing is recovered by itself.
+func (p *Peer) unproven() string {
+	if p.attempt > 0 {
+		return ""
+	}
+	return ", which had not come up yet and stays closed; waybill peers revive starts it again"
 }
 
 // unlisted says that a peer whose process ended before its first list was
@@ -124,6 +135,8 @@ func exitWords(d PeerExited) string {
 		return "it closed its output"
 	case d.Cause == causeWriteFailed:
 		return "it closed its input"
+	case d.Cause == causeWatchdogLost && d.Replaced:
+		return "the watchdog was lost, and another takes its place"
 	case d.Cause == causeWatchdogLost:
 		return "the watchdog is gone; start the service again"
 	case d.Signal != "":

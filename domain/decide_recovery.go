@@ -17,11 +17,14 @@ const (
 
 // recoverable reports whether an incarnation that ended with this refusal ended
 // because of its transport, which another process may not. What a rule of the
-// probe closed stays closed.
-func recoverable(code Code) bool {
+// probe closed stays closed, and so does what lost a watchdog that no other
+// replaced.
+func (p *Peer) recoverable(code Code) bool {
 	switch code {
 	case CodeAmbiguousExit, CodeLegacyExit, CodeSpawnFailed:
 		return true
+	case CodeWatchdogLost:
+		return p.exit != nil && p.exit.Replaced
 	}
 	return false
 }
@@ -31,7 +34,7 @@ func recoverable(code Code) bool {
 // this life of the service stays closed: there is nothing to recover.
 func (s *State) decideAgain(mono int64, peer string, code Code) []Data {
 	p := s.Peer(peer)
-	if p == nil || p.live || p.attempt == 0 || !recoverable(code) {
+	if p == nil || p.live || p.attempt == 0 || !p.recoverable(code) {
 		return nil
 	}
 	return p.decideRecovery(mono)

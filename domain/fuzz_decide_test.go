@@ -199,7 +199,9 @@ func (d *driver) step(op, arg byte) {
 	case opSpawnFailed:
 		d.w.see(SpawnFailed{At: at, Code: CodeSpawnFailed, Reason: "no"})
 	case opExited:
-		d.w.see(PeerExited{At: at, Status: 1, Cause: []string{"exited", "frame_too_large", "write_failed"}[int(arg/3)%3]})
+		how := int(arg/3) % 5
+		d.w.see(PeerExited{At: at, Status: 1, Replaced: how == 4,
+			Cause: []string{"exited", "frame_too_large", "write_failed", causeWatchdogLost, causeWatchdogLost}[how]})
 	case opProbed, opStray:
 		d.probe(op, at, arg)
 	case opListed:

@@ -54,12 +54,15 @@ type SpawnFailed struct {
 
 // PeerExited says that an incarnation's transport is gone and its process
 // group with it. Status is the exit status, or -1 where a signal ended it.
+// Replaced comes with watchdog_lost alone: the service starts another watchdog
+// in the place of the one that was lost, so the peer can be started again.
 type PeerExited struct {
 	At
 	Status     int    `json:"status"`
 	Signal     string `json:"signal,omitempty"`
 	Cause      string `json:"cause"` // exited, stdout_closed, frame_too_large, write_failed, stopped, watchdog_lost
 	StderrSize int64  `json:"stderr_size"`
+	Replaced   bool   `json:"replaced,omitzero"`
 }
 
 // ProbeAnswered brings a message that came before the era was known and bears

@@ -254,7 +254,8 @@ func TestExitSaysHow(t *testing.T) {
 		{PeerExited{Status: -1, Signal: "killed", Cause: "exited"}, CodeAmbiguousExit, "signal killed", true},
 		{PeerExited{Cause: "stdout_closed"}, CodeAmbiguousExit, "closed its output", true},
 		{PeerExited{Cause: "write_failed"}, CodeAmbiguousExit, "closed its input", true},
-		{PeerExited{Cause: "watchdog_lost"}, CodeWatchdogLost, "watchdog", false},
+		{PeerExited{Cause: "watchdog_lost"}, CodeWatchdogLost, "start the service again", false},
+		{PeerExited{Cause: "watchdog_lost", Replaced: true}, CodeWatchdogLost, "waybill peers revive", false},
 		{PeerExited{Cause: "frame_too_large"}, CodeFrameTooLarge, "limits.frame", false},
 	} {
 		for _, allow := range []bool{false, true} {

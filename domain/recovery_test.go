@@ -79,6 +79,83 @@ func TestSteadyPeerBeginsAnew(t *testing.T) {
 	}
 }
 
+// TestALostWatchdogIsNoSignOfThePeer: with another in its place a peer that has
+// worked is started again, wherever it was; without one nothing is, as logs from
+// before say.
+func TestALostWatchdogIsNoSignOfThePeer(t *testing.T) {
+	back := func(w *world) { w.exited("a"); w.spawned("a") }
+	excluded := func(w *world) {
+		back(w)
+		must[LegacyExcluded](t, w.probed("a", `{"jsonrpc":"2.0","id":77,`+modernError+`}`))
+	}
+	initializing := func(w *world) { back(w); w.probed("a", notFound) }
+	for _, c := range []struct {
+		name     string
+		before   func(*world)
+		attempt  int
+		replaced string // decided where another watchdog took its place
+		lost     string // and where none did
+		code     Code   // of the refusal then
+	}{
+		{"ready", func(*world) {}, 1, "peer.restarted", "", ""},
+		{"listing", func(w *world) { back(w); w.probed("a", discoverResult) }, 2, "peer.restarted", "", ""},
+		{"probed again", back, 2, "era.refused peer.restarted", "era.refused", CodeWatchdogLost},
+		{"probed again, modern", excluded, 2, "era.refused peer.restarted", "era.refused", CodeModernEvidence},
+		{"initializing again", initializing, 2, "era.refused peer.restarted", "era.refused peer.restarted", CodeLegacyExit},
+	} {
+		for _, replaced := range []bool{true, false} {
+			w := newWorld(t)
+			config := testConfig(PrefixOnCollision, "a")
+			config.Peers[0].AllowLegacy = true
+			w.start(config)
+			w.ready("a", "x")
+			c.before(w)
+			at := w.at("a")
+			out := w.see(PeerExited{At: at, Status: -1, Signal: "SIGKILL", Cause: causeWatchdogLost, Replaced: replaced})
+			want, code := c.lost, c.code
+			if replaced {
+				want, code = c.replaced, CodeWatchdogLost
+			}
+			if got := strings.Join(kinds(out), " "); got != want {
+				t.Errorf("%s, replaced %t: decided [%s], want [%s]", c.name, replaced, got, want)
+			}
+			if d, refused := find[EraRefused](out); refused && d.Code != code {
+				t.Errorf("%s, replaced %t: %+v", c.name, replaced, d)
+			}
+			if d, again := find[PeerRestarted](out); again && (d.Incarnation != at.Incarnation+1 || d.Attempt != c.attempt || d.By != "") {
+				t.Errorf("%s, replaced %t: %+v", c.name, replaced, d)
+			}
+			if first := w.count(MethodInitialize); first > 0 && c.name != "initializing again" {
+				t.Errorf("%s, replaced %t: initialize was sent", c.name, replaced)
+			}
+		}
+	}
+}
+
+// TestThePlaceOfALostWatchdogIsTakenForEachLoss: the word of one loss does not
+// stand for the next.
+func TestThePlaceOfALostWatchdogIsTakenForEachLoss(t *testing.T) {
+	w := newWorld(t)
+	w.start(testConfig(PrefixOnCollision, "a"))
+	w.ready("a", "x")
+	lose := func(replaced bool) []Event {
+		return w.see(PeerExited{At: w.at("a"), Status: -1, Cause: causeWatchdogLost, Replaced: replaced})
+	}
+	must[PeerRestarted](t, lose(true))
+	if got := w.refusal("x", 0); got != CodePeerUnavailable {
+		t.Errorf("meanwhile a call is answered %q", got)
+	}
+	w.ready("a", "x")
+	if got := w.refusal("x", 0); got != "" {
+		t.Errorf("back again a call is answered %q", got)
+	}
+	must[PeerRestarted](t, lose(true))
+	w.spawned("a")
+	if d := must[EraRefused](t, lose(false)); d.Code != CodeWatchdogLost || w.s.Peer("a").waiting {
+		t.Errorf("%+v", d)
+	}
+}
+
 // TestWhatARuleClosedIsNotStartedAgain: neither at the first start nor in a
 // recovery, and nothing is after service.stopped.
 func TestWhatARuleClosedIsNotStartedAgain(t *testing.T) {

@@ -25,6 +25,8 @@ type chain struct {
 	closed      map[int64]bool
 	gone        map[int64]bool // ended: a stray word that it runs means nothing
 	health      int64          // the request for a sign of life that waits
+	lost        bool           // it ended with our own watchdog
+	replaced    bool           // which another replaced
 }
 
 func newReferee(t testing.TB) *referee {
@@ -91,6 +93,9 @@ func (r *referee) observation(e Event) {
 		}
 	case PeerExited:
 		if c := r.chains[d.Peer]; c != nil {
+			if d.Incarnation == c.last {
+				c.lost, c.replaced = d.Cause == causeWatchdogLost, d.Replaced
+			}
 			delete(c.running, d.Incarnation)
 			c.closed[d.Incarnation], c.gone[d.Incarnation] = true, true
 		}
@@ -136,6 +141,8 @@ func (r *referee) launched(d PeerLaunched) {
 	c := r.chains[d.Peer]
 	if d.First == MethodInitialize {
 		switch {
+		case c != nil && c.lost:
+			r.t.Fatalf("%s is started for an initialize on the loss of our own watchdog", d.Peer)
 		case c == nil || d.Incarnation != c.last+1 || c.first != c.last:
 			r.t.Fatalf("%s is started for an initialize without a first process", d.Peer)
 		case c.modern || c.inits > 0 || c.decided:
@@ -160,7 +167,8 @@ func (r *referee) restarted(e Event, d PeerRestarted) {
 		if c != nil && len(c.running) > 0 || r.stopped || d.Delay != 0 {
 			r.t.Fatalf("event %d: %s is revived: %+v", e.Seq, d.Peer, c)
 		}
-	} else if c == nil || !c.closed[c.last] || len(c.running) > 0 || r.stopped || d.Delay <= 0 {
+	} else if c == nil || !c.closed[c.last] || len(c.running) > 0 || r.stopped || d.Delay <= 0 ||
+		c.lost && !c.replaced && c.inits == 0 && c.first == c.last { // an initialize that ends is taken for the peer's doing
 		r.t.Fatalf("event %d: %s is started again: %+v", e.Seq, d.Peer, c)
 	}
 	r.launched(PeerLaunched{At: d.At, First: MethodDiscover})

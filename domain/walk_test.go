@@ -11,7 +11,7 @@ import (
 // the same world finds the odd turns; these go far.
 func TestRandomWalks(t *testing.T) {
 	seen := map[string]int{}
-	inits, modern := 0, 0
+	inits, modern, guarded := 0, 0, 0
 	grounds, statuses := map[string]int{}, map[Status]int{}
 	for seed := range int64(1500) {
 		run := walk(rand.New(rand.NewSource(seed)))
@@ -28,6 +28,7 @@ func TestRandomWalks(t *testing.T) {
 		for _, x := range all[CallSettled](d.w.log) {
 			statuses[x.Status]++
 		}
+		guarded += recovered(d.w.log)
 		inits += d.w.count(MethodInitialize)
 		for _, x := range all[EraRefused](d.w.log) {
 			if x.Code == CodeModernEvidence {
@@ -49,9 +50,27 @@ func TestRandomWalks(t *testing.T) {
 	}
 	t.Logf("sent again: %v; ends: %v", grounds, statuses)
 	t.Logf("%d initialize, %d closings on modern evidence, %d calls routed", inits, modern, seen["call.routed"])
-	if inits < 100 || modern < 100 || seen["call.routed"] < 1000 {
+	t.Logf("%d starts after the loss of a watchdog", guarded)
+	if inits < 100 || modern < 100 || guarded < 100 || seen["call.routed"] < 1000 {
 		t.Errorf("the walks do not go where they should")
 	}
+}
+
+// recovered counts the starts that followed the loss of a watchdog.
+func recovered(log []Event) int {
+	n := 0
+	lost := map[int64]bool{}
+	for _, e := range log {
+		switch d := e.Data.(type) {
+		case PeerExited:
+			lost[e.Seq] = d.Cause == causeWatchdogLost
+		case PeerRestarted:
+			if lost[e.Cause] {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // walk draws one to four lives of the service: a start, peers that mostly come

@@ -12,7 +12,7 @@ import (
 )
 
 // backupBatch is how many events, roots or tiles are read at once.
-const backupBatch = 512
+const backupBatch = 1024
 
 // Backup copies the log at from, which a writer may have open, into a new file
 // at to, and returns the head of the copy: the one that the log had when Backup
@@ -71,6 +71,10 @@ func (r *Reader) copyTo(ctx context.Context, path string, progress func(copied, 
 	}
 	if c.to, err = openWriter(ctx, path); err != nil {
 		return Head{}, err
+	}
+	// The copy counts for nothing before it is synced as a whole, at the end.
+	if err := c.to.exec(ctx, "PRAGMA synchronous = OFF"); err != nil {
+		return Head{}, errors.Join(err, c.to.close())
 	}
 	if err := errors.Join(c.run(), c.to.close()); err != nil {
 		return Head{}, err

@@ -8,10 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	"waybill/cmd/waybill-audit/logfile"
 	"waybill/domain"
+	"waybill/events"
 	"waybill/store"
 	"waybill/store/payloads"
 )
@@ -62,7 +65,7 @@ func (w *world) holding(what []byte) (out []string) {
 	w.t.Helper()
 	err := filepath.WalkDir(filepath.Join(w.dir, ".waybill"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil // a file may go while we look
+			return nil //nolint:nilerr // a file may go while we look
 		}
 		b, err := os.ReadFile(path)
 		if err == nil && bytes.Contains(b, what) {
@@ -186,4 +189,98 @@ func TestALostCallIsSentAgainWithWhatIsKept(t *testing.T) {
 		t.Errorf("serve ended with %d", code)
 	}
 	w.audit()
+}
+
+// However often the service is killed with calls under way: each event of a kept
+// call has its bytes, and once a start has swept there are no bytes without an event.
+func TestAKillNeverPartsEventsFromTheirBytes(t *testing.T) {
+	w := newWorld(t, "payloads: full", peerYAML{name: "a", mode: "modern"}).ready()
+	for range 4 {
+		s := w.serve()
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				for range 1000 {
+					var out, errs syncBuffer
+					if run([]string{"call", "-c", w.file, "--json", "echo", `{"n":1}`}, &out, &errs) != exitDone {
+						return
+					}
+				}
+			})
+		}
+		head := func() int64 {
+			l, err := store.OpenReader(w.log())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			h, err := l.Head(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h.Size
+		}
+		begin := head()
+		eventually(t, "calls are made", func() bool { return head() > begin+60 })
+		s.stop(syscall.SIGKILL)
+		wait.Wait()
+		w.wantBytes(false)
+	}
+	if code := w.serve().stop(syscall.SIGTERM); code != exitDone {
+		t.Errorf("serve ended with %d", code)
+	}
+	w.wantBytes(true)
+	w.audit()
+}
+
+// wantBytes checks that what the events of the log cite is kept, and nothing else
+// where the payloads have been swept.
+func (w *world) wantBytes(swept bool) {
+	w.t.Helper()
+	l, err := logfile.Open(w.log())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer l.Close()
+	p, err := payloads.Open(filepath.Join(w.dir, ".waybill", "payloads.db"), l.ID())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer p.Close()
+	calls, answers := int64(0), 0
+	for after := int64(0); ; {
+		records, err := l.Read(w.t.Context(), after, 512)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if len(records) == 0 {
+			break
+		}
+		for _, r := range records {
+			after = r.Seq
+			_, e, err := events.Open(r.Bytes)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			var cited domain.Payload
+			role := payloads.Arguments
+			switch d := e.Data.(type) {
+			case domain.CallReceived:
+				cited = d.Arguments
+				calls++
+			case domain.CallAnswered:
+				cited, role = d.Result, payloads.Result
+				answers++
+			default:
+				continue
+			}
+			x, ok, err := p.Read(w.t.Context(), r.Seq, role)
+			if err != nil || !ok || x.Key.Name(x.Bytes) != cited.HMAC || int64(len(x.Bytes)) != cited.Size {
+				w.t.Errorf("event %d cites %+v and has %q, %t, %v", r.Seq, cited, x.Bytes, ok, err)
+			}
+		}
+	}
+	if n, err := p.Count(w.t.Context(), payloads.Selection{Host: "local"}); err != nil || calls == 0 || answers == 0 || n < calls || swept && n != calls {
+		w.t.Errorf("%d calls are kept, %v; the log has %d, and %d answers", n, err, calls, answers)
+	}
 }

@@ -134,15 +134,14 @@ func encodingRows() []pipeRow {
 	}
 	good := answer("@", `{"resultType":"complete","content":[],"x":"\ud83d\ude00"}`)
 	bad := func(s string) string { return answer("@", `{"resultType":"complete","content":[],"x":"DECOY `+s+`"}`) }
-	none := pipeCall{timeout: soon, want: timedOut}
 	return []pipeRow{
-		{name: "broken UTF-8 in answers", calls: []pipeCall{none, none, none, none, {want: done}}, noise: []string{"not_json 4"},
+		{name: "broken UTF-8 in answers", calls: []pipeCall{{want: broken}, {want: broken}, {want: broken}, {want: broken}, {want: done}},
 			call: inTurn(bad("\xff"), bad("\xe2\x82"), bad("\xed\xa0\xbd"), bad("\xc0\xaf"))},
-		{name: "half a surrogate pair in answers", calls: []pipeCall{none, none, {want: done, result: `\ud83d\ude00`}, {want: done}}, noise: []string{"not_json 2"},
+		{name: "half a surrogate pair in answers", calls: []pipeCall{{want: broken}, {want: broken}, {want: done, result: `\ud83d\ude00`}, {want: done}},
 			call: inTurn(bad(`\ud83d`), bad(`\ude00\ud83d`), good)},
 		{name: "broken UTF-8 in the answer to the probe", want: "unavailable unknown modern_evidence", more: []string{"probe_timeout: 3s"}, got: "server/discover",
 			gone: "modern_evidence", probe: spoilt},
-		{name: "broken UTF-8 in the list", want: "degraded modern list_timeout", more: []string{"probe_timeout: 2s"}, got: "server/discover tools/list",
+		{name: "broken UTF-8 in the list", want: "degraded modern list_invalid", got: "server/discover tools/list",
 			deaf: true, list: spoilt},
 		{name: "UTF-16", want: "unavailable unknown ambiguous_silence", more: late, got: "server/discover", gone: "ambiguous_silence",
 			noise: []string{"half_line 1", "not_json 1"},

@@ -161,7 +161,7 @@ func (m *Measures) rate(ctx context.Context, r *store.Reader, now time.Time) err
 func (m *Measures) stored() (n int64) {
 	for _, f := range m.Files {
 		switch f.Name {
-		case "views.db", "views.db-wal", "jetstream":
+		case "views.db", "views.db-wal", "payloads.db", "payloads.db-wal", "jetstream":
 			n += f.Bytes
 		}
 	}

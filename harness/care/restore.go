@@ -49,9 +49,9 @@ type Restored struct {
 // none. Its first event, log.restored, cites the log in the backup: id, key, size,
 // root, the last checkpoint in it, and how many events that log had by a newer
 // checkpoint that is still in the directory. The backup itself is verified and
-// kept in restored/ID, which is a data directory by itself, with the old keys and
-// checkpoint if they are there. Nothing of its state is taken over: names, call ids and generations
-// begin afresh.
+// kept in restored/ID, which is a data directory by itself, with the old keys,
+// checkpoint and payloads if they are there. Nothing of its state is taken over:
+// names, call ids and generations begin afresh.
 //
 // A backup that is altered, or does not belong to the keys and checkpoint in the
 // directory, is refused before anything is changed. A crash leaves no log.db, and
@@ -256,17 +256,20 @@ func (r *restorer) cite(ctx context.Context) (note []byte, err error) {
 	return last.Note, nil
 }
 
-// retire moves the old keys and checkpoint beside the copy. The key that names
-// payloads stays in use: what it named before can still be compared.
+// retire moves the old keys, checkpoint and payloads beside the copy: payloads are
+// kept by the seq of their event, which is another event in the new log. The key
+// that names payloads stays in use: what it named before can still be compared.
 func (r *restorer) retire() error {
 	if r.owned() {
 		if err := r.move(r.Dir.KeysDir(), r.old.KeysDir()); err != nil {
 			return err
 		}
 	}
-	if missing(r.Dir.InitMark()) && !missing(r.Dir.CheckpointFile()) {
-		if err := r.move(r.Dir.CheckpointFile(), r.old.CheckpointFile()); err != nil {
-			return err
+	for from, to := range r.others() {
+		if missing(r.Dir.InitMark()) && !missing(from) {
+			if err := r.move(from, to); err != nil {
+				return err
+			}
 		}
 	}
 	from, to := filepath.Join(r.old.KeysDir(), payloadKey), filepath.Join(r.Dir.KeysDir(), payloadKey)
@@ -281,6 +284,16 @@ func (r *restorer) retire() error {
 		return err
 	}
 	return harness.WriteFile(to, b, 0o600)
+}
+
+// others are the files of the old log beside log.db and keys, with where they go;
+// in any order, since each is moved by itself.
+func (r *restorer) others() map[string]string {
+	out := map[string]string{r.Dir.CheckpointFile(): r.old.CheckpointFile()}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		out[r.Dir.PayloadsFile()+suffix] = r.old.PayloadsFile() + suffix
+	}
+	return out
 }
 
 const payloadKey = "payload.key"

@@ -26,6 +26,8 @@ func TestRestoreBeginsANewLogThatCitesTheOther(t *testing.T) {
 	note, err := os.ReadFile(dir.CheckpointFile())
 	noErr(t, err)
 	backup := lost(t, dir)
+	noErr(t, os.WriteFile(dir.PayloadsFile(), []byte("payloads"), 0o600))
+	noErr(t, os.WriteFile(dir.PayloadsFile()+"-wal", []byte("more of them"), 0o600))
 	got, err := care.Restore(t.Context(), restoring(dir, backup))
 	noErr(t, err)
 
@@ -53,7 +55,8 @@ func TestRestoreBeginsANewLogThatCitesTheOther(t *testing.T) {
 		t.Errorf("the checkpoint is not in the new log: %q, %v", kept, err)
 	}
 	kept := harness.DataDir(filepath.Join(string(dir), "restored", old))
-	for path, want := range map[string]string{kept.KeyFiles().Public: key + "\n", kept.CheckpointFile(): string(note)} {
+	for path, want := range map[string]string{kept.KeyFiles().Public: key + "\n", kept.CheckpointFile(): string(note),
+		kept.PayloadsFile(): "payloads", kept.PayloadsFile() + "-wal": "more of them"} {
 		if b, err := os.ReadFile(path); err != nil || string(b) != want {
 			t.Errorf("%s holds %q, %v", path, b, err)
 		}
@@ -65,6 +68,9 @@ func TestRestoreBeginsANewLogThatCitesTheOther(t *testing.T) {
 	}
 	if _, public, err := dir.Signer(got.Log); err != nil || public == cites.Key {
 		t.Errorf("the new log signs with %s, %v", public, err)
+	}
+	if _, err := os.Stat(dir.PayloadsFile()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the payloads of the other log are still there: %v", err)
 	}
 	if _, err := os.Stat(dir.RestoreMark()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the mark is still there: %v", err)

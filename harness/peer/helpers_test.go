@@ -286,3 +286,10 @@ func alive(pid int) bool {
 	rest := string(b[strings.LastIndexByte(string(b), ')')+1:])
 	return !strings.HasPrefix(rest, " Z") && !strings.HasPrefix(rest, " X")
 }
+
+// guardian is the number of the watchdog process that is there, or was last.
+func guardian(m *Manager) int {
+	m.spawner.mu.Lock()
+	defer m.spawner.mu.Unlock()
+	return m.spawner.guard.cmd.Process.Pid
+}

@@ -254,7 +254,7 @@ func (c *incarnation) supervise() {
 	c.noise.close()
 	c.lane.forget(c)
 	c.lane.m.report(domain.PeerExited{At: c.at, Status: c.child.status, Signal: c.child.signal, Cause: cause,
-		StderrSize: c.stderrTail.total()})
+		StderrSize: c.stderrTail.total(), Replaced: cause == causeWatchdogLost})
 	close(c.done)
 }
 
@@ -269,27 +269,29 @@ func (c *incarnation) outlast() string {
 			c.end(cause)
 		}
 	}
+	cause := causeExited
 	select {
 	case <-c.ending:
 		c.ladder()
-		return c.cause
+		cause = c.cause
 	default:
 	}
-	if c.child.lost {
+	// The pipes break with the watchdog, too, which is no sign of the peer's.
+	if c.child.lost && cause != causeStopped && cause != causeTooLong {
 		return causeWatchdogLost
 	}
-	return causeExited
+	return cause
 }
 
 // ladder ends the process: its input is closed, which asks for it; then the group is told, then killed. Where it shall be
 // killed, the last rung is the next.
 func (c *incarnation) ladder() {
-	if c.yields(func() { _ = c.stdin.Close() }) || c.yields(func() { c.lane.m.spawner.signal(c.child, unix.SIGTERM) }) {
+	if c.yields(func() { _ = c.stdin.Close() }) || c.yields(func() { c.child.tell(unix.SIGTERM) }) {
 		return
 	}
-	c.lane.m.spawner.signal(c.child, unix.SIGKILL)
+	c.child.tell(unix.SIGKILL)
 	if !c.exits(watchdogPatience, nil) {
-		c.lane.m.spawner.kill() // it does not do its work: without it the groups are ended from here
+		c.child.guard.kill() // it does not do its work: without it the groups are ended from here
 		<-c.child.exited
 	}
 }

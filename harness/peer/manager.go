@@ -69,6 +69,10 @@ type Config struct {
 	Watchdog    []string // argument list of the process that calls WatchdogMain
 	WatchdogEnv []string // its complete environment
 
+	// WatchdogPause is the least time between two starts of the watchdog, 1s where zero. It doubles with each start, up to 30s, until a
+	// watchdog has lasted a minute.
+	WatchdogPause time.Duration
+
 	Grace  time.Duration // for each rung of the ladder that ends a process; 2s where zero
 	Logger *slog.Logger  // nil logs nothing
 
@@ -91,13 +95,17 @@ type Manager struct {
 	err    error // of Close
 }
 
-// NewManager starts the watchdog process. No peer is started before a Launch asks for it.
+// NewManager starts the watchdog process. No peer is started before a Launch asks for it. A watchdog that is lost ends every peer, with
+// the cause watchdog_lost, and is replaced by another, as often as it takes; a Launch fails while there is none.
 func NewManager(cfg Config) (*Manager, error) {
 	if cfg.FrameLimit <= 0 || cfg.Report == nil || cfg.Digest == nil || len(cfg.Watchdog) == 0 {
 		return nil, errors.New("connections to peers need a frame limit, a report, a digest and a watchdog command")
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = defaultGrace
+	}
+	if cfg.WatchdogPause == 0 {
+		cfg.WatchdogPause = defaultPause
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -106,7 +114,7 @@ func NewManager(cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	spawner, err := newSpawner(cfg.Watchdog, cfg.WatchdogEnv, cfg.Logger)
+	spawner, err := newSpawner(cfg.Watchdog, cfg.WatchdogEnv, cfg.WatchdogPause, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}

@@ -361,7 +361,7 @@ func TestFiftyIncarnationsLeaveNothingBehind(t *testing.T) {
 	b.Do(domain.Launch{At: domain.At{Peer: "p", Incarnation: 1}}, nil)
 	await[domain.PeerSpawned](t, b.ledger, 1)
 	fds, threads := openFiles(t, os.Getpid()), runtime.NumGoroutine()
-	watchdog := b.spawner.cmd.Process.Pid
+	watchdog := guardian(b.Manager)
 	for i := range 50 {
 		at := domain.At{Peer: "p", Incarnation: int64(i + 1)}
 		b.Do(domain.Launch{At: at}, nil)

@@ -134,7 +134,7 @@ func TestAThousandRestartsLeaveNothingBehind(t *testing.T) {
 		await[domain.PeerExited](t, b.ledger, to)
 	}
 	launch(0, peers) // the lanes have their goroutines then
-	watchdog := b.spawner.cmd.Process.Pid
+	watchdog := guardian(b.Manager)
 	fds, theirs, threads := openFiles(t, os.Getpid()), openFiles(t, watchdog), runtime.NumGoroutine()
 	begun := time.Now()
 	launch(peers, restarts)

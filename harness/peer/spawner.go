@@ -1,216 +1,130 @@
 package peer
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"os/exec"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
-	watchdogPatience = 10 * time.Second // for the watchdog to end after its socket is closed
-	orphanPatience   = 2 * time.Second  // for groups to be gone after the watchdog was lost
-	orphanTick       = 10 * time.Millisecond
+	defaultPause = time.Second
+	longestPause = 30 * time.Second
+	steadyLife   = time.Minute
 )
 
-var errWatchdogLost = errors.New("the watchdog process has ended; restart the service")
-
-// spawner is the service's side of the watchdog: it has programs started and signalled, and hears how they end. Its
-// methods may be called at once from several goroutines.
+// spawner keeps one watchdog process at a time, and starts another when it is gone, for whatever reason, until it is closed. The new
+// one starts when everything of the old one is ended. Its methods may be called at once from several goroutines.
 type spawner struct {
-	conn *net.UnixConn
-	cmd  *exec.Cmd
-	log  *slog.Logger
-	done chan struct{} // closed when the watchdog has been reaped
+	argv, env []string
+	log       *slog.Logger
+	closing   chan struct{}
+	done      chan struct{} // closed when no watchdog is left and none will be started; err is set then
+	err       error
 
-	mu       sync.Mutex
-	last     int64
-	children map[int64]*child // nil once the watchdog is lost or closed
-	closing  bool
+	mu    sync.Mutex
+	guard *guard // the newest
+	down  error  // why none can be started, since the newest was lost
 }
 
-// child is one process that the watchdog started.
-type child struct {
-	id      int64
-	pid     int           // set before started
-	started chan error    // gets one value
-	exited  chan struct{} // closed when the process and its group are gone; the fields below are set then
-	status  int
-	signal  string
-	lost    bool // the watchdog was lost first
-}
-
-func newSpawner(argv, env []string, log *slog.Logger) (*spawner, error) {
-	ours, theirs, err := socketPair()
+func newSpawner(argv, env []string, pause time.Duration, log *slog.Logger) (*spawner, error) {
+	g, err := startGuard(argv, env, log)
 	if err != nil {
 		return nil, err
 	}
-	defer theirs.Close()
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append([]string{}, env...) // never nil: that would be our own environment
-	cmd.Stderr = os.Stderr
-	cmd.ExtraFiles = []*os.File{theirs}
-	// A terminal's interrupt is meant for the service, which then needs the watchdog to stop its peers.
-	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start the watchdog: %w", err), ours.Close())
-	}
-	s := &spawner{conn: ours, cmd: cmd, log: log, done: make(chan struct{}), children: map[int64]*child{}}
-	go s.listen()
+	s := &spawner{argv: argv, env: env, log: log, closing: make(chan struct{}), done: make(chan struct{}), guard: g}
+	go s.run(g, newPace(pause, time.Now()))
 	return s, nil
 }
 
-// start has a program run with the given descriptors as its standard input, output and error, which stay the caller's to
-// close. The error is the system's reason, or errWatchdogLost.
+// start is that of the watchdog that is there. While there is none it fails at once.
 func (s *spawner) start(p program, stdio [3]int) (*child, error) {
-	f, err := writeProgram(p)
+	g, err := s.present()
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	c, err := s.register()
-	if err != nil {
-		return nil, err
-	}
-	if err := sendPacket(s.conn, order{Child: c.id}, stdio[0], stdio[1], stdio[2], int(f.Fd())); err != nil {
-		s.forget(c.id)
-		return nil, fmt.Errorf("ask the watchdog: %w", err)
-	}
-	deaf := time.AfterFunc(watchdogPatience, s.kill)
-	defer deaf.Stop()
-	if err := <-c.started; err != nil {
-		return nil, err
-	}
-	return c, nil
+	return g.start(p, stdio)
 }
 
-// signal reaches the whole group of c, if it is still there.
-func (s *spawner) signal(c *child, signal unix.Signal) {
-	// A watchdog that cannot be reached is lost: listen sees it and kills the groups.
-	_ = sendPacket(s.conn, order{Child: c.id, Signal: int(signal)})
+func (s *spawner) present() (*guard, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.guard, s.down
 }
 
-// kill ends a watchdog that does not answer. listen then ends every peer.
-func (s *spawner) kill() {
-	s.log.Error("the watchdog process does not answer; it is killed")
-	_ = s.cmd.Process.Kill()
-}
-
-// close ends the watchdog, and with it every process that is left below it. It returns when that is done.
+// close ends the watchdog, and with it every process that is left below it. It returns when that is done; it is called once.
 func (s *spawner) close() error {
-	s.mu.Lock()
-	s.closing = true
-	s.mu.Unlock()
-	_ = s.conn.Close()
-	timer := time.AfterFunc(watchdogPatience, func() { _ = s.cmd.Process.Kill() })
-	defer timer.Stop()
+	close(s.closing)
 	<-s.done
-	if state := s.cmd.ProcessState; state == nil || !state.Success() {
-		return fmt.Errorf("the watchdog ended badly (%v); processes of peers may be left", state)
-	}
-	return nil
+	return s.err
 }
 
-func (s *spawner) register() (*child, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.children == nil || s.closing {
-		return nil, errWatchdogLost
-	}
-	s.last++
-	c := &child{id: s.last, started: make(chan error, 1), exited: make(chan struct{})}
-	s.children[c.id] = c
-	return c, nil
-}
-
-func (s *spawner) forget(id int64) *child {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.children[id]
-	delete(s.children, id)
-	return c
-}
-
-// listen owns the watchdog: it hears what it says until the socket ends, and reaps it.
-func (s *spawner) listen() {
+// run owns which watchdog there is.
+func (s *spawner) run(g *guard, p *pace) {
 	defer close(s.done)
 	for {
-		var n notice
-		if _, err := receivePacket(s.conn, &n); err != nil {
-			break
+		select {
+		case <-s.closing:
+		case <-g.done:
+			if next := s.replace(p); next != nil {
+				g = next
+				continue
+			}
 		}
-		s.hear(n)
-	}
-	s.abandon()
-	_ = s.conn.Close() // a watchdog that lives on ends with it
-	_ = s.cmd.Wait()   // how it ended is in ProcessState
-}
-
-func (s *spawner) hear(n notice) {
-	switch n.What {
-	case noticeStarted:
-		s.mu.Lock()
-		c := s.children[n.Child]
-		s.mu.Unlock()
-		if c != nil {
-			c.pid = n.PID
-			c.started <- nil
-		}
-	case noticeFailed:
-		if c := s.forget(n.Child); c != nil {
-			c.started <- unix.Errno(n.Errno)
-		}
-	case noticeExited:
-		if c := s.forget(n.Child); c != nil {
-			c.end(n.Status, n.Signal)
-		}
-	}
-}
-
-func (c *child) end(status, signal int) {
-	c.status = status
-	if signal != 0 {
-		c.signal = unix.SignalName(unix.Signal(signal))
-	}
-	close(c.exited)
-}
-
-// abandon does the watchdog's last work in its place: the groups it started are killed. What had left its group is beyond
-// reach then; it is the one case in which something may outlive the service.
-func (s *spawner) abandon() {
-	s.mu.Lock()
-	children := s.children
-	s.children = nil
-	if !s.closing {
-		s.log.Error("the watchdog process was lost; every peer is ended and none can be started")
-	}
-	s.mu.Unlock()
-	for _, c := range children {
-		if c.pid != 0 {
-			_ = unix.Kill(-c.pid, unix.SIGKILL)
-		}
-	}
-	patience := time.Now().Add(orphanPatience)
-	for _, c := range children {
-		c.outlive(patience)
-	}
-}
-
-// outlive waits for the group to go and lets those who wait for c know. The watchdog's status of it is lost.
-func (c *child) outlive(patience time.Time) {
-	if c.pid == 0 {
-		c.started <- errWatchdogLost
+		s.err = g.close()
 		return
 	}
-	for unix.Kill(-c.pid, 0) == nil && time.Now().Before(patience) {
-		time.Sleep(orphanTick)
+}
+
+// replace starts another watchdog, however often it has to be tried; nil where the service closes first.
+func (s *spawner) replace(p *pace) *guard {
+	for {
+		timer := time.NewTimer(p.next(time.Now()))
+		select {
+		case <-s.closing:
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+		g, err := startGuard(s.argv, s.env, s.log)
+		if err == nil {
+			s.log.Warn("another watchdog process was started", "pid", g.cmd.Process.Pid)
+			s.set(g, nil)
+			return g
+		}
+		s.log.Error("the watchdog process cannot be started; it is tried again", "error", err)
+		// Not wrapped: what the system says of the watchdog's program says nothing about a peer's.
+		s.set(nil, fmt.Errorf("the watchdog process cannot be started, which is tried again: %v", err))
 	}
-	c.lost = true
-	c.end(-1, int(unix.SIGKILL))
+}
+
+func (s *spawner) set(g *guard, down error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down = down; g != nil {
+		s.guard = g
+	}
+}
+
+// pace spaces the starts of the watchdog. From one to the next at least a pause goes by, twice as long each time; a watchdog that
+// lasted steadyLife begins anew.
+type pace struct {
+	least, pause time.Duration
+	last         time.Time
+}
+
+func newPace(least time.Duration, begun time.Time) *pace {
+	return &pace{least: least, pause: least, last: begun}
+}
+
+// next says how long to wait, and counts a start for then.
+func (p *pace) next(now time.Time) time.Duration {
+	age := now.Sub(p.last)
+	if age >= steadyLife {
+		p.pause = p.least
+	}
+	wait := max(0, p.pause-age)
+	p.last = now.Add(wait)
+	p.pause = min(2*p.pause, max(longestPause, p.least))
+	return wait
 }

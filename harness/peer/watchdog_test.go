@@ -52,7 +52,7 @@ func dead(t *testing.T, pids ...int) {
 
 func TestCloseLeavesNoGrandchildAndNoWatchdog(t *testing.T) {
 	b := started(t, nil, "fork group", "fork setsid", "untilEOF")
-	pids := append(family(t, b), b.spawner.cmd.Process.Pid)
+	pids := append(family(t, b), guardian(b.Manager))
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func playService() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println(m.spawner.cmd.Process.Pid)
+	fmt.Println(guardian(m))
 	for i := range peers {
 		m.Do(domain.Launch{At: domain.At{Peer: strconv.Itoa(i), Incarnation: 1}}, nil)
 		fmt.Println(<-spawned)
@@ -200,7 +200,7 @@ func TestNothingOutlivesAServiceThatIsKilledWhileItStartsPeers(t *testing.T) {
 
 func TestTheWatchdogIsDeafToTheSignalsOfATerminal(t *testing.T) {
 	b := started(t, nil, "serve {}")
-	watchdog := b.spawner.cmd.Process.Pid
+	watchdog := guardian(b.Manager)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if err := syscall.Kill(watchdog, s); err != nil {
 			t.Fatal(err)
@@ -230,7 +230,7 @@ func TestWithoutAWatchdogEveryPeerEndsAndNoneStarts(t *testing.T) {
 	b.call("{}")
 	b.notes(2)
 	pid := of[domain.PeerSpawned](b.ledger)[0].PID
-	if err := syscall.Kill(b.spawner.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(guardian(b.Manager), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if exit := b.ended(); exit.Status != -1 || exit.Signal != "SIGKILL" || exit.Cause != "watchdog_lost" {

@@ -14,8 +14,10 @@ import (
 	"waybill/cmd/waybill/config"
 	"waybill/domain"
 	"waybill/events"
+	"waybill/events/checkpoint"
 	"waybill/harness"
 	"waybill/harness/bus"
+	"waybill/projections"
 	"waybill/store"
 )
 
@@ -235,5 +237,62 @@ func TestFindingsArePrinted(t *testing.T) {
 	out.Reset()
 	if err := (Findings{}).Print(&out); err != nil || out.String() != "nothing is wrong\n" {
 		t.Errorf("printed %q", out.String())
+	}
+}
+
+// Views that are not where the log is are made right by themselves, and that is
+// said: behind, ahead, of another log.
+func TestViewsAreHeldToTheLog(t *testing.T) {
+	for _, c := range []struct {
+		other bool
+		seen  int64
+		want  []string
+	}{{false, 3, []string{}}, {false, 2, []string{"note views_behind"}}, {false, 5, []string{"note views_ahead"}}, {true, 3, []string{"note views_other"}}} {
+		p := newPatient(t)
+		d := harness.DataDir(p.File.Data)
+		r, err := store.OpenReader(d.LogFile())
+		noErr(t, err)
+		id := r.ID()
+		noErr(t, r.Close())
+		if c.other {
+			id = "other-00000000"
+		}
+		v, err := projections.Open(t.Context(), d.ViewsFile(), id, c.seen)
+		noErr(t, err)
+		for seq := int64(1); seq <= c.seen; seq++ {
+			noErr(t, v.Apply(t.Context(), []domain.Event{{Seq: seq, Time: now.UnixNano(), Data: domain.ServiceStopped{}}}))
+		}
+		noErr(t, v.Close())
+		if got := codes(t, p); !slices.Equal(got, c.want) {
+			t.Errorf("views at %d, of another log %t: found %q, want %q", c.seen, c.other, got, c.want)
+		}
+	}
+}
+
+// A checkpoint that the log does not have is lost in it; one that it has and that
+// is not beside it is missing there.
+func TestCheckpointsAreHeldTogether(t *testing.T) {
+	for _, c := range []struct {
+		inLog, beside bool
+		want          []string
+	}{{true, true, []string{}}, {true, false, []string{"warning checkpoint_missing"}}, {false, true, []string{"warning checkpoint_lost"}}} {
+		p := newPatient(t)
+		d := harness.DataDir(p.File.Data)
+		l, err := store.Open(d.LogFile())
+		noErr(t, err)
+		signer, _, err := d.Signer(l.ID())
+		noErr(t, err)
+		note, err := checkpoint.Sign(signer, checkpoint.Head{Log: l.ID(), Size: 3, Root: l.Head().Root})
+		noErr(t, err)
+		if c.inLog {
+			noErr(t, l.Checkpoint(t.Context(), 3, note))
+		}
+		if c.beside {
+			noErr(t, os.WriteFile(d.CheckpointFile(), note, 0o644))
+		}
+		noErr(t, l.Close())
+		if got := codes(t, p); !slices.Equal(got, c.want) {
+			t.Errorf("in the log %t, beside it %t: found %q, want %q", c.inLog, c.beside, got, c.want)
+		}
 	}
 }
