@@ -3,13 +3,16 @@ package harness
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync"
 
 	"waybill/domain"
 	"waybill/events"
 	"waybill/store"
 )
 
-// Source reads a log: *store.Reader is one.
+// Source reads a log: *store.Reader is one. Its methods are called from several
+// goroutines at once.
 type Source interface {
 	// Read returns at most max events after a seq, in order.
 	Read(ctx context.Context, after int64, max int) ([]store.Record, error)
@@ -21,25 +24,95 @@ const foldBatch = 1024
 
 // Fold applies every event after the state's head. It is how the service, and
 // whoever reads the log without it, comes to the state: the same Apply as live.
+//
+// Each event is held to its one encoding, to the log and to its place before it
+// is applied; that the bytes are those that were hashed is for a verifier to say.
+// Reading and decoding go ahead on other goroutines, a few thousand events at
+// most, which have ended when Fold returns. After an error the state is that of
+// the events before the one that failed.
 func Fold(ctx context.Context, src Source, logID string, s *domain.State) error {
-	for {
-		records, err := src.Read(ctx, s.Head, foldBatch)
-		if err != nil {
-			return fmt.Errorf("read the log after %d: %w", s.Head, err)
-		}
-		if len(records) == 0 {
-			return nil
-		}
-		for _, r := range records {
-			e, err := Decode(ctx, src, logID, r)
-			if err != nil {
-				return err
-			}
+	a := readAhead(ctx, src, logID, s.Head)
+	defer a.stop()
+	for b := range a.ordered {
+		<-b.done
+		for _, e := range b.events {
 			if e.Seq != s.Head+1 {
 				return fmt.Errorf("the log has event %d after %d: run waybill-audit verify", e.Seq, s.Head)
 			}
 			s.Apply(e)
 		}
+		if b.err != nil {
+			return b.err
+		}
+	}
+	return nil
+}
+
+// A stretch is some events of a log, one after the other, and what they decode to.
+type stretch struct {
+	records []store.Record
+	events  []domain.Event // those before the error
+	err     error
+	done    chan struct{} // closed when the others hold
+}
+
+// ahead reads a log and decodes it before its reader asks, which takes stretches
+// from ordered until that is closed, waiting for each.
+type ahead struct {
+	src     Source
+	logID   string
+	ordered chan *stretch // bounds how far ahead
+	cancel  context.CancelFunc
+	all     sync.WaitGroup
+}
+
+func readAhead(ctx context.Context, src Source, logID string, after int64) *ahead {
+	a := &ahead{src: src, logID: logID, ordered: make(chan *stretch, runtime.GOMAXPROCS(0))}
+	ctx, a.cancel = context.WithCancel(ctx)
+	a.all.Go(func() { a.read(ctx, after) })
+	return a
+}
+
+// stop ends the goroutines and waits for them.
+func (a *ahead) stop() {
+	a.cancel()
+	a.all.Wait()
+}
+
+func (a *ahead) read(ctx context.Context, after int64) {
+	defer close(a.ordered)
+	for {
+		b := &stretch{done: make(chan struct{})}
+		b.records, b.err = a.src.Read(ctx, after, foldBatch)
+		if b.err != nil {
+			b.err = fmt.Errorf("read the log after %d: %w", after, b.err)
+		} else if len(b.records) == 0 {
+			return
+		}
+		select {
+		case a.ordered <- b:
+		case <-ctx.Done():
+			return
+		}
+		if b.err != nil {
+			close(b.done)
+			return
+		}
+		after = b.records[len(b.records)-1].Seq
+		a.all.Go(func() { b.decode(ctx, a.src, a.logID) })
+	}
+}
+
+func (b *stretch) decode(ctx context.Context, src Source, logID string) {
+	defer close(b.done)
+	b.events = make([]domain.Event, 0, len(b.records))
+	for _, r := range b.records {
+		e, err := Decode(ctx, src, logID, r)
+		if err != nil {
+			b.err = err
+			return
+		}
+		b.events = append(b.events, e)
 	}
 }
 

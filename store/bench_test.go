@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	"waybill/store"
@@ -23,7 +22,7 @@ type request struct {
 }
 
 // commitGroups appends what has gathered, and answers, until the channel ends.
-func commitGroups(l *store.Log, requests <-chan request) {
+func commitGroups(write func([]store.Entry) error, requests <-chan request) {
 	var entries []store.Entry
 	var waiting []chan error
 	for r := range requests {
@@ -32,42 +31,26 @@ func commitGroups(l *store.Log, requests <-chan request) {
 			r := <-requests
 			entries, waiting = append(entries, r.entry), append(waiting, r.done)
 		}
-		_, err := l.Append(context.Background(), l.Head().Size, entries)
+		err := write(entries)
 		for _, w := range waiting {
 			w <- err
 		}
 	}
 }
 
-// BenchmarkAppend measures durable events a second when each producer waits
-// for its own event before it sends the next.
-func BenchmarkAppend(b *testing.B) {
-	entries := make([]store.Entry, 20000)
-	for i := range entries {
-		entries[i] = benchEntry(i)
+// benchEntries are the events that producers take from.
+func benchEntries() []store.Entry {
+	out := make([]store.Entry, 20000)
+	for i := range out {
+		out[i] = benchEntry(i)
 	}
-	for _, producers := range []int{1, 16, 64, 256, 1024} {
-		b.Run(fmt.Sprintf("producers=%d", producers), func(b *testing.B) {
-			l := openLog(b, newLog(b))
-			requests := make(chan request, 4096)
-			var writer, senders sync.WaitGroup
-			writer.Go(func() { commitGroups(l, requests) })
-			b.ResetTimer()
-			for p := range producers {
-				senders.Go(func() { produce(b, requests, entries, p, producers) })
-			}
-			senders.Wait()
-			b.StopTimer()
-			close(requests)
-			writer.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
-		})
-	}
+	return out
 }
 
-func produce(b *testing.B, requests chan<- request, entries []store.Entry, first, step int) {
+// produce appends every step-th event from first until end.
+func produce(b *testing.B, requests chan<- request, entries []store.Entry, first, end, step int) {
 	done := make(chan error, 1)
-	for n := first; n < b.N; n += step {
+	for n := first; n < end; n += step {
 		requests <- request{entries[n%len(entries)], done}
 		if err := <-done; err != nil {
 			b.Error(err)

@@ -23,6 +23,7 @@ const (
 	roleVar   = "WAYBILL_TEST_ROLE"
 	scriptVar = "WAYBILL_TEST_SCRIPT"
 	fileVar   = "WAYBILL_TEST_FILE" // what a peer writes down
+	loseVar   = "WAYBILL_TEST_LOSE" // a service loses its first watchdog
 
 	// Under the race detector a watchdog takes a second to exit, unless it is told not to.
 	raceVar = "GORACE=atexit_sleep_ms=0"

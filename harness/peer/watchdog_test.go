@@ -12,6 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"waybill/domain"
 )
@@ -91,30 +94,36 @@ func TestThePipesOfAHelperThatLeftTheGroupDoNotDelayTheEnd(t *testing.T) {
 }
 
 // playService is a service that starts one peer after the other, as many as it is told, says their numbers, and waits to
-// be killed.
+// be killed. Where it is told so, it loses its first watchdog, and a peer with it, before.
 func playService() {
 	file, count := os.Getenv(fileVar), os.Getenv(scriptVar)
 	peers, _ := strconv.Atoi(count)
 	self, _ := os.Executable()
-	spec := Spec{Path: self, Env: []string{roleVar + "=peer", fileVar + "=" + file, scriptVar + "=deafTo 15\nfork group\nfork setsid\nhang"}}
-	specs := map[string]Spec{}
+	env := []string{roleVar + "=peer", fileVar + "=" + file}
+	specs := map[string]Spec{"warm": {Path: self, Env: append(env[:1:1], fileVar+"="+file+".warm", scriptVar+"=fork group\nhang")}}
 	for i := range peers {
-		specs[strconv.Itoa(i)] = spec
+		specs[strconv.Itoa(i)] = Spec{Path: self, Env: append(env, scriptVar+"=deafTo 15\nfork group\nfork setsid\nhang")}
 	}
-	spawned := make(chan int, peers)
+	spawned, exited := make(chan int, peers+1), make(chan bool, peers+1)
 	m, err := NewManager(Config{
 		Specs:      specs,
 		FrameLimit: 1 << 20, Digest: testDigest, ClientName: "waybill", ClientVersion: "1", Watchdog: []string{self},
-		WatchdogEnv: []string{raceVar, roleVar + "=watchdog"}, Logger: slog.Default(),
+		WatchdogEnv: []string{raceVar, roleVar + "=watchdog"}, WatchdogPause: time.Millisecond, Logger: slog.Default(),
 		Report: func(d domain.Data, _, _ []byte) {
-			if s, ok := d.(domain.PeerSpawned); ok {
-				spawned <- s.PID
+			switch d := d.(type) {
+			case domain.PeerSpawned:
+				spawned <- d.PID
+			case domain.PeerExited:
+				exited <- d.Replaced
 			}
 		},
 	})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
+	}
+	if os.Getenv(loseVar) != "" {
+		fmt.Println(lose(m, file+".warm", spawned, exited))
 	}
 	fmt.Println(guardian(m))
 	for i := range peers {
@@ -124,11 +133,36 @@ func playService() {
 	select {}
 }
 
+// lose kills the watchdog with a peer below it, waits for the next one, and returns how many other children are left to the service, dead
+// or alive. It gets the orphans, as the first process of a container does.
+func lose(m *Manager, file string, spawned <-chan int, exited <-chan bool) int {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return -1
+	}
+	m.Do(domain.Launch{At: domain.At{Peer: "warm", Incarnation: 1}}, nil)
+	<-spawned
+	for range time.Tick(time.Millisecond) {
+		if _, err := os.Stat(file + ".up"); err == nil {
+			break
+		}
+	}
+	first := guardian(m)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil || !<-exited {
+		return -2
+	}
+	for range time.Tick(time.Millisecond) {
+		if guardian(m) != first {
+			break
+		}
+	}
+	return len(childrenByParent()[os.Getpid()]) - 1
+}
+
 // service starts a service with some peers, and returns it with what it says.
-func service(t *testing.T, file string, peers int) (*exec.Cmd, *bufio.Scanner) {
+func service(t *testing.T, file string, peers int, env ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.Command(self(t))
-	cmd.Env = []string{raceVar, roleVar + "=service", fileVar + "=" + file, scriptVar + "=" + strconv.Itoa(peers)}
+	cmd.Env = append([]string{raceVar, roleVar + "=service", fileVar + "=" + file, scriptVar + "=" + strconv.Itoa(peers)}, env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -221,30 +255,6 @@ func pgid(t *testing.T, pid int) int {
 		t.Fatal(err)
 	}
 	return group
-}
-
-func TestWithoutAWatchdogEveryPeerEndsAndNoneStarts(t *testing.T) {
-	b := started(t, nil, "deafTo 15", "note up", "skip 1", "hang")
-	b.modern()
-	b.notes(1)
-	b.call("{}")
-	b.notes(2)
-	pid := of[domain.PeerSpawned](b.ledger)[0].PID
-	if err := syscall.Kill(guardian(b.Manager), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if exit := b.ended(); exit.Status != -1 || exit.Signal != "SIGKILL" || exit.Cause != "watchdog_lost" {
-		t.Errorf("%+v", exit)
-	}
-	dead(t, pid)
-	if failed := of[domain.ExchangeFailed](b.ledger); len(failed) != 1 || failed[0].Written != "maybe" {
-		t.Errorf("%+v", failed)
-	}
-	b.Do(domain.Launch{At: domain.At{Peer: "p", Incarnation: 2}}, nil)
-	if refused, _ := await[domain.SpawnFailed](t, b.ledger, 1); refused[0].Code != domain.CodeSpawnFailed {
-		t.Errorf("%+v", refused)
-	}
-	b.lost = true
 }
 
 func TestAWatchdogThatDoesNotStartIsAnError(t *testing.T) {
