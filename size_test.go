@@ -24,7 +24,7 @@ var large = map[string]struct {
 }{
 	"cmd/waybill":  {2800, "the commands and what wires them: flags, exit codes and JSON are one contract"},
 	"domain":       {4200, "one state machine and the vocabulary of its events: each part is read with the others"},
-	"harness":      {2700, "the loop and what it holds of calls, their bytes, commands, alarms and intake answer to one goroutine"},
+	"harness":      {2800, "the loop and what it holds of calls, their bytes, commands, alarms and intake answer to one goroutine"},
 	"harness/peer": {2300, "one connection: process, frames and pending requests answer to the same incarnation"},
 	"store":        {1700, "one file and its promises: writer, readers, tree and backup share the statements and the schema"},
 }

@@ -266,17 +266,55 @@ type Follower interface {
 	Apply(ctx context.Context, events []domain.Event) error
 }
 
+// follow feeds a follower until ctx ends. One that fails, as on a full disk, is
+// behind and not lost: it is tried again, later each time. It returns the last
+// failure that was not overcome.
 func (e *Engine) follow(ctx context.Context, f Follower) error {
 	src := e.log.Reader()
-	for {
-		if err := e.Feed.Gather(ctx, f.Position(), followerLinger); err != nil {
+	var failed error
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		err := e.Feed.Gather(ctx, f.Position(), followerLinger)
+		if err != nil && failed != nil {
+			return failed
+		}
+		if err != nil {
 			return err
 		}
-		if err := feedOnce(ctx, src, e.log.ID(), f); err != nil {
-			return err
+		err = feedOnce(ctx, src, e.log.ID(), f)
+		if e.tell(f.Name(), failed, err); err == nil {
+			failed, pause = nil, firstRetry/2
+			continue
 		}
+		failed = err
+		rest(ctx, pause)
 	}
 }
+
+// tell logs when a follower begins to fail, and when it goes on.
+func (e *Engine) tell(name string, before, now error) {
+	switch {
+	case before == nil && now != nil:
+		e.logger.Error("a follower fails; it is tried again, and the log goes on without it", "follower", name, "err", now)
+	case before != nil && now == nil:
+		e.logger.Info("a follower goes on", "follower", name)
+	}
+}
+
+// rest waits, or less if ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Pauses between two tries of a follower that fails.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
 
 // followerLinger is how far a follower may be behind in time.
 const followerLinger = 100 * time.Millisecond

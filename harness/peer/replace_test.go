@@ -1,7 +1,10 @@
 package peer
 
 import (
+	"errors"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -280,6 +283,43 @@ func TestAWatchdogLostWhileAPeerStarts(t *testing.T) {
 	if got := b.story(); got != "spawn.failed peer.spawned" {
 		t.Errorf("reported %s", got)
 	}
+}
+
+// A watchdog that is killed with an order unread resets its socket; what it said before names a group that has to be ended.
+func TestTheLastWordsOfAWatchdogAreHeard(t *testing.T) {
+	ours, file, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := packetConn(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, orphan := exec.Command("/bin/true"), exec.Command(self(t))
+	orphan.Env = []string{roleVar + "=peer", scriptVar + "=hang"}
+	orphan.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	for _, cmd := range []*exec.Cmd{gone, orphan} {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = orphan.Process.Kill(); _ = orphan.Wait() })
+	g := &guard{conn: ours, cmd: gone, log: slog.New(slog.DiscardHandler), done: make(chan struct{}), children: map[int64]*child{}}
+	c, err := g.register()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(sendPacket(theirs, notice{Child: c.id, What: noticeStarted, PID: orphan.Process.Pid}),
+		sendPacket(ours, order{Child: 99, Signal: 15}), theirs.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.listen()
+	<-c.exited
+	if err := <-c.started; err != nil || !c.lost || c.pid != orphan.Process.Pid {
+		t.Errorf("%v, %+v", err, c)
+	}
+	dead(t, orphan.Process.Pid)
 }
 
 // The program of the watchdog is gone for a while, as during an update of it.

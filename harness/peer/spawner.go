@@ -1,7 +1,7 @@
 package peer
 
 import (
-	"fmt"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -94,7 +94,7 @@ func (s *spawner) replace(p *pace) *guard {
 		}
 		s.log.Error("the watchdog process cannot be started; it is tried again", "error", err)
 		// Not wrapped: what the system says of the watchdog's program says nothing about a peer's.
-		s.set(nil, fmt.Errorf("the watchdog process cannot be started, which is tried again: %v", err))
+		s.set(nil, errors.Join(err))
 	}
 }
 
