@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"runtime"
 	"testing"
 
 	"waybill/store"
@@ -84,4 +86,62 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(read)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkMillion appends a million events in groups and holds the log to its
+// promise that memory does not grow with it: heap is what is live after a
+// collection, resident what the process has, with what SQLite keeps outside the heap.
+func BenchmarkMillion(b *testing.B) {
+	const (
+		size, group   = 1_000_000, 250
+		mostHeap      = 1 << 20 // that a log may grow by after its first tenth, in bytes
+		mostResident  = 16 << 20
+		tenth, middle = size / 10, size / 2
+	)
+	for b.Loop() {
+		l := openLog(b, newLog(b))
+		batch := make([]store.Entry, group)
+		used := map[int64]memory{}
+		for after := int64(0); after < size; after += group {
+			for i := range batch {
+				batch[i] = benchEntry(int(after) + i)
+			}
+			if _, err := l.Append(context.Background(), after, batch); err != nil {
+				b.Fatal(err)
+			}
+			if at := after + group; at == tenth || at == middle || at == size {
+				used[at] = measureMemory(b)
+				used[at].report(b, fmt.Sprintf("-at-%d%%", at*100/size))
+			}
+		}
+		first, last := used[tenth], used[size]
+		if last.heap > first.heap+mostHeap || last.resident > first.resident+mostResident {
+			b.Errorf("memory grew from %+v to %+v bytes", first, last)
+		}
+	}
+	b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// memory is in bytes.
+type memory struct{ heap, resident uint64 }
+
+func measureMemory(b *testing.B) memory {
+	b.Helper()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var total, resident uint64 // pages
+	if _, err := fmt.Sscan(string(statm), &total, &resident); err != nil {
+		b.Fatal(err)
+	}
+	return memory{stats.HeapAlloc, resident * uint64(os.Getpagesize())}
+}
+
+func (m memory) report(b *testing.B, when string) {
+	b.ReportMetric(float64(m.heap)/(1<<20), "heap-MiB"+when)
+	b.ReportMetric(float64(m.resident)/(1<<20), "resident-MiB"+when)
 }

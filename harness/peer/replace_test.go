@@ -303,7 +303,10 @@ func TestTheLastWordsOfAWatchdogAreHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { _ = orphan.Process.Kill(); _ = orphan.Wait() })
+	t.Cleanup(func() { // it is a child of the test, and may have been collected as an orphan
+		_, _ = orphan.Process.Kill(), orphan.Wait()
+		_ = orphan.Process.Release()
+	})
 	g := &guard{conn: ours, cmd: gone, log: slog.New(slog.DiscardHandler), done: make(chan struct{}), children: map[int64]*child{}}
 	c, err := g.register()
 	if err != nil {
@@ -315,9 +318,11 @@ func TestTheLastWordsOfAWatchdogAreHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.listen()
-	<-c.exited
-	if err := <-c.started; err != nil || !c.lost || c.pid != orphan.Process.Pid {
-		t.Errorf("%v, %+v", err, c)
+	if err := <-c.started; err != nil {
+		t.Fatal(err)
+	}
+	if <-c.exited; !c.lost || c.pid != orphan.Process.Pid {
+		t.Errorf("%+v", c)
 	}
 	dead(t, orphan.Process.Pid)
 }

@@ -94,7 +94,7 @@ func (s *spawner) replace(p *pace) *guard {
 		}
 		s.log.Error("the watchdog process cannot be started; it is tried again", "error", err)
 		// Not wrapped: what the system says of the watchdog's program says nothing about a peer's.
-		s.set(nil, errors.Join(err))
+		s.set(nil, errors.New("the watchdog process cannot be started, which is tried again: "+err.Error()))
 	}
 }
 
