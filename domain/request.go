@@ -80,6 +80,8 @@ func ParseCall(b []byte) (r CallRequest, problem string) {
 		problem = "the request names no tool"
 	case problem == "" && r.Continues() && r.CallID == "":
 		problem = "inputResponses and requestState go on with a call: name its call_id"
+	case problem == "" && !r.Continues() && strings.HasPrefix(r.CallID, GeneratedPrefix):
+		problem = callIDProblem
 	case problem == "" && r.Limit != 0 && r.Limit < r.Timeout:
 		problem = "limit_ms must not be less than timeout_ms"
 	}
@@ -157,14 +159,16 @@ func (r *CallRequest) setTool(v jsontext.Value) string {
 func (r *CallRequest) setCallID(v jsontext.Value) string {
 	s, ok := text(v)
 	if !ok || !validCallID(s) {
-		return "call_id must be 1 to 64 of A-Z a-z 0-9 _ -, and not begin with " + GeneratedPrefix
+		return callIDProblem
 	}
 	r.CallID = s
 	return ""
 }
 
+const callIDProblem = "call_id must be 1 to 64 of A-Z a-z 0-9 _ -, and not begin with " + GeneratedPrefix + ", unless it goes on with a call of that id"
+
 func validCallID(s string) bool {
-	if s == "" || len(s) > 64 || strings.HasPrefix(s, GeneratedPrefix) {
+	if s == "" || len(s) > 64 {
 		return false
 	}
 	for i := 0; i < len(s); i++ {

@@ -75,6 +75,9 @@ func (d DataDir) RunFile() string { return d.file("run.json") }
 // there is none.
 func (d DataDir) Exists() error {
 	if _, err := os.Stat(d.LogFile()); errors.Is(err, fs.ErrNotExist) {
+		if !missing(d.file("keys", "log.key")) && missing(d.InitMark()) {
+			return fmt.Errorf("%s: %w; the keys of a log are here, so that would begin a second history: put log.db back, or run waybill restore BACKUP", d.LogFile(), ErrNoLog)
+		}
 		return fmt.Errorf("%s: %w", d.LogFile(), ErrNoLog)
 	} else if err != nil {
 		return err

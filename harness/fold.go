@@ -20,15 +20,18 @@ type Source interface {
 	Evidence(ctx context.Context, digest [32]byte) ([]byte, error)
 }
 
-const foldBatch = 1024
+const (
+	foldBatch = 1024
+	mostAhead = 8 // stretches of so many events that are decoded and not yet asked for
+)
 
 // Fold applies every event after the state's head. It is how the service, and
 // whoever reads the log without it, comes to the state: the same Apply as live.
 //
 // Each event is held to its one encoding, to the log and to its place before it
 // is applied; that the bytes are those that were hashed is for a verifier to say.
-// Reading and decoding go ahead on other goroutines, a few thousand events at
-// most, which have ended when Fold returns. After an error the state is that of
+// Reading and decoding go ahead on other goroutines, ten thousand events at most,
+// which have ended when Fold returns. After an error the state is that of
 // the events before the one that failed.
 func Fold(ctx context.Context, src Source, logID string, s *domain.State) error {
 	a := readAhead(ctx, src, logID, s.Head)
@@ -45,7 +48,7 @@ func Fold(ctx context.Context, src Source, logID string, s *domain.State) error 
 			return b.err
 		}
 	}
-	return nil
+	return a.err
 }
 
 // A stretch is some events of a log, one after the other, and what they decode to.
@@ -62,12 +65,13 @@ type ahead struct {
 	src     Source
 	logID   string
 	ordered chan *stretch // bounds how far ahead
+	err     error         // why there are no more, once ordered is closed; nil at the end of the log
 	cancel  context.CancelFunc
 	all     sync.WaitGroup
 }
 
 func readAhead(ctx context.Context, src Source, logID string, after int64) *ahead {
-	a := &ahead{src: src, logID: logID, ordered: make(chan *stretch, runtime.GOMAXPROCS(0))}
+	a := &ahead{src: src, logID: logID, ordered: make(chan *stretch, min(runtime.GOMAXPROCS(0), mostAhead))}
 	ctx, a.cancel = context.WithCancel(ctx)
 	a.all.Go(func() { a.read(ctx, after) })
 	return a
@@ -82,23 +86,22 @@ func (a *ahead) stop() {
 func (a *ahead) read(ctx context.Context, after int64) {
 	defer close(a.ordered)
 	for {
-		b := &stretch{done: make(chan struct{})}
-		b.records, b.err = a.src.Read(ctx, after, foldBatch)
-		if b.err != nil {
-			b.err = fmt.Errorf("read the log after %d: %w", after, b.err)
-		} else if len(b.records) == 0 {
+		records, err := a.src.Read(ctx, after, foldBatch)
+		if err != nil {
+			a.err = fmt.Errorf("read the log after %d: %w", after, err)
 			return
 		}
+		if len(records) == 0 {
+			return
+		}
+		b := &stretch{records: records, done: make(chan struct{})}
 		select {
 		case a.ordered <- b:
 		case <-ctx.Done():
+			a.err = ctx.Err()
 			return
 		}
-		if b.err != nil {
-			close(b.done)
-			return
-		}
-		after = b.records[len(b.records)-1].Seq
+		after = records[len(records)-1].Seq
 		a.all.Go(func() { b.decode(ctx, a.src, a.logID) })
 	}
 }

@@ -20,6 +20,7 @@ type Verified struct {
 
 	Checkpoints int64 // stored, each signed by the key of the log and right
 	Signed      int64 // size of the last of them: later events are not signed yet
+	Key         string // that signs at the end of the log
 }
 
 // Kept is what somebody kept of a log elsewhere, to hold the log to.
@@ -60,7 +61,7 @@ func VerifyAgainst(ctx context.Context, src Source, kept Kept) (Verified, error)
 		}
 	}
 	return Verified{Log: src.ID(), Size: v.tree.size, Root: v.tree.root(), Evidence: int64(len(v.cited)),
-		Checkpoints: v.signed.right, Signed: v.signed.last}, nil
+		Checkpoints: v.signed.right, Signed: v.signed.last, Key: v.signed.key}, nil
 }
 
 type verifier struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -9,10 +10,10 @@ import (
 )
 
 type checkproofCmd struct {
-	JSON bool   `name:"json" help:"Print pure JSON on standard output."`
-	File string `arg:"" placeholder:"FILE" help:"What prove wrote."`
-	Key  string `required:"" placeholder:"KEY" help:"The public key of the log, or a file that holds it."`
-	From string `placeholder:"FILE" help:"The older checkpoint, for a proof that another one continues it."`
+	JSON bool     `name:"json" help:"Print pure JSON on standard output."`
+	File string   `arg:"" placeholder:"FILE" help:"What prove wrote."`
+	Key  []string `required:"" placeholder:"KEY" help:"A public key that the log has had, or a file that holds it; may be given more than once."`
+	From string   `placeholder:"FILE" help:"The older checkpoint, for a proof that another one continues it."`
 }
 
 // Help is shown under the usage.
@@ -28,15 +29,19 @@ func (c checkproofCmd) Run(a *app) error {
 	if err != nil {
 		return usageError{err}
 	}
-	key, err := readKey(c.Key)
-	if err != nil {
-		return err
+	var keys []string
+	for _, arg := range c.Key {
+		key, err := readKey(arg)
+		if err != nil {
+			return err
+		}
+		keys = append(keys, key)
 	}
 	p, err := parseProof(b)
 	if err != nil {
 		return usageError{fmt.Errorf("%s: %w", c.File, err)}
 	}
-	h, err := checkpoint.Open(p.Checkpoint, key)
+	h, key, err := openByAny(p.Checkpoint, keys)
 	if err != nil {
 		return asAltered(c.File, err)
 	}
@@ -44,15 +49,28 @@ func (c checkproofCmd) Run(a *app) error {
 	if p.Key, err = checkpoint.PublicKey(key, h.Log); err != nil {
 		return err
 	}
-	if err := c.holds(p, key); err != nil {
+	if err := c.holds(p, keys); err != nil {
 		return err
 	}
 	return c.print(a, p)
 }
 
-func (c checkproofCmd) holds(p proof, key string) error {
+// openByAny opens a checkpoint with whichever of the keys has signed it.
+func openByAny(note []byte, keys []string) (h checkpoint.Head, key string, err error) {
+	for _, key = range keys {
+		if h, err = checkpoint.Open(note, key); !errors.Is(err, checkpoint.ErrSignature) {
+			return h, key, err
+		}
+	}
+	if len(keys) > 1 {
+		err = fmt.Errorf("%w, any of the %d given", checkpoint.ErrSignature, len(keys))
+	}
+	return h, "", err
+}
+
+func (c checkproofCmd) holds(p proof, keys []string) error {
 	if (p.Kind == consistency) == (c.From == "") {
-		return usageError{fmt.Errorf("%s is a proof of %s: --from is for proofs of consistency, and they need it", c.File, p.Kind)}
+		return usageError{fmt.Errorf("%s is a proof of %s: a proof of consistency needs --from, the older checkpoint, and one of inclusion takes none", c.File, p.Kind)}
 	}
 	if p.Kind == inclusion {
 		if !p.includes() {
@@ -60,11 +78,18 @@ func (c checkproofCmd) holds(p proof, key string) error {
 		}
 		return nil
 	}
-	from, err := openKept(c.From, key, p.Log)
+	older, err := readSmall(c.From)
 	if err != nil {
 		return err
 	}
-	if !p.continues(from.Head) {
+	from, _, err := openByAny(older, keys)
+	if err == nil && from.Log != p.Log {
+		err = fmt.Errorf("it is of log %s, and not of %s", from.Log, p.Log)
+	}
+	if err != nil {
+		return asAltered(c.From, err)
+	}
+	if !p.continues(from) {
 		return &replay.AlteredError{What: fmt.Sprintf("the proof does not hold: the log with %d events does not continue the checkpoint of %d", p.Size, from.Size)}
 	}
 	return nil

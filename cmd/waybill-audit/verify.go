@@ -46,7 +46,7 @@ func (c verifyCmd) Run(a *app) error {
 			return err
 		}
 	}
-	return c.print(a, l, v, same)
+	return c.print(a, v, same)
 }
 
 func (c verifyCmd) kept() (k replay.Kept, err error) {
@@ -65,8 +65,8 @@ func (c verifyCmd) kept() (k replay.Kept, err error) {
 	return k, nil
 }
 
-func (c verifyCmd) print(a *app, l logfile.Log, v replay.Verified, same *copied) error {
-	root, key := hex.EncodeToString(v.Root[:]), l.PublicKey()
+func (c verifyCmd) print(a *app, v replay.Verified, same *copied) error {
+	root, key := hex.EncodeToString(v.Root[:]), v.Key
 	if named, err := checkpoint.PublicKey(key, v.Log); err == nil {
 		key = named
 	}
@@ -97,8 +97,12 @@ func (c verifyCmd) signatures(v replay.Verified, key string) string {
 		return "no checkpoint is stored: nothing shows who wrote it"
 	}
 	own := ", which is the log's own word for it: see --key"
-	if c.Key != "" {
+	switch kept, err := readKey(c.Key); {
+	case c.Key == "":
+	case err == nil && checkpoint.SameKey(kept, v.Key):
 		own = ", which was kept elsewhere"
+	default:
+		own = ", which it has now; the one that was kept elsewhere is one it had before"
 	}
 	return fmt.Sprintf("%d checkpoints, the last of %d events, signed by %s%s", v.Checkpoints, v.Signed, key, own)
 }

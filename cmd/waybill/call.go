@@ -50,14 +50,17 @@ func (c callCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.Progress && c.CallID == "" {
-		c.CallID = bus.NewCallID() // progress is published under the id
-	}
-	request, err := c.request()
-	if err != nil {
+	if _, err := c.request(); err != nil {
 		return err
 	}
 	svc, err := a.running(f, c.Host)
+	if err != nil {
+		return err
+	}
+	if c.CallID == "" && (svc != nil || c.Progress) {
+		c.CallID = bus.NewCallID() // by it the call can be asked after, and listened to
+	}
+	request, err := c.request()
 	if err != nil {
 		return err
 	}
@@ -169,10 +172,10 @@ func (c callCmd) over(a *app, f *config.File, svc *remote, request []byte) ([]by
 	case errors.Is(err, bus.ErrNotServing):
 		return nil, notRunning("%w", err)
 	case err != nil && a.ctx.Err() != nil:
-		err = errors.New("interrupted: the call goes on at the service; see waybill events --type call")
+		err = fmt.Errorf("interrupted: the call goes on at the service; see waybill calls outcome %s, or give it up with waybill calls cancel %s", c.CallID, c.CallID)
 		return nil, &exitError{exit: exitLost, code: "interrupted", err: err}
 	case errors.Is(err, bus.ErrConnectionLost):
-		err = fmt.Errorf("%w: the call may have run; see waybill events --type call", err)
+		err = fmt.Errorf("%w: the call may have run; see waybill calls outcome %s", err, c.CallID)
 		return nil, &exitError{exit: exitLost, code: "connection_lost", err: err}
 	case err != nil:
 		return nil, fmt.Errorf("call over NATS (service pid %d): %w", svc.run.PID, err)
@@ -218,6 +221,8 @@ func (c callCmd) print(a *app, reply []byte) error {
 		a.progress("waybill: the call ran, but its result of %d bytes does not fit one NATS message", r.Size)
 	case r.Status == domain.StatusInputRequired:
 		a.progress("waybill: the tool asks for input: repeat the call with --call-id %s, --input and, if requestState came, --state", r.CallID)
+	case r.Code == string(domain.CodeUndeclaredInput):
+		a.progress("waybill: the tool asks for input that was not declared: give --capabilities, and allow it under capabilities: of the peer")
 	case r.Status != domain.StatusComplete:
 		a.progress("waybill: %s (%s); ran: %s", r.Status, r.Code, r.Ran)
 	}

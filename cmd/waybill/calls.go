@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -23,7 +24,13 @@ type oneCall struct {
 	Call string `arg:"" help:"The call_id of its reply."`
 }
 
-func (c oneCall) id() domain.CallID { return domain.CallID{Host: c.Host, ID: c.Call} }
+// id takes HOST/ID, as events name a call, as well as an ID.
+func (c oneCall) id() domain.CallID {
+	if host, id, whole := strings.Cut(c.Call, "/"); whole {
+		return domain.CallID{Host: host, ID: id}
+	}
+	return domain.CallID{Host: c.Host, ID: c.Call}
+}
 
 // ask sends a verb about the call to the running service; nil where none runs.
 func (c oneCall) ask(a *app, verb string) (reply []byte, err error) {
@@ -31,12 +38,12 @@ func (c oneCall) ask(a *app, verb string) (reply []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	svc, err := a.running(f, c.Host)
+	svc, err := a.running(f, c.id().Host)
 	if err != nil || svc == nil {
 		return nil, err
 	}
 	defer svc.client.Close()
-	body, err := json.Marshal(map[string]string{"call_id": c.Call})
+	body, err := json.Marshal(map[string]string{"call_id": c.id().ID})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"waybill/domain"
+	"waybill/events"
 )
 
 func readme(t *testing.T) string {
@@ -112,4 +113,15 @@ func testsBelow(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return text.String()
+}
+
+// What is recorded is every kind of event there is.
+func TestReadmeListsEveryKindOfEvent(t *testing.T) {
+	table := between(t, readme(t), "## What is recorded", "\n\n")
+	table += between(t, readme(t), "| observations: what the world said", "\n\n")
+	for _, kind := range events.Kinds() {
+		if !strings.Contains(table, "`"+kind+"`") {
+			t.Errorf("%s is not listed", kind)
+		}
+	}
 }

@@ -105,7 +105,7 @@ func printStreams(a *app, service []byte) {
 	if json.Unmarshal(service, &r) != nil {
 		return // another version answers
 	}
-	fmt.Fprintf(a.out, "stream: %s, %d events behind\nheads: %d signed, %d published\n", r.Publisher.State, r.Publisher.Lag, r.Checkpoints.Signed, r.Checkpoints.Position)
+	fmt.Fprintf(a.out, "stream: %s, %d events behind\nheads: signed up to event %d, published up to %d\n", r.Publisher.State, r.Publisher.Lag, r.Checkpoints.Signed, r.Checkpoints.Position)
 	for _, reason := range []string{r.Publisher.Error, r.Checkpoints.Error} {
 		if reason != "" {
 			fmt.Fprintf(a.out, "  %s\n", reason)
