@@ -15,6 +15,15 @@ var (
 	crashSeed  = flag.Uint64("crash.seed", 0, "what the random moments come from; 0 for the clock")
 )
 
+// cuts is how often the power is cut. What a cut takes is for the disk to say, and
+// not for the race detector: a third is enough beside it.
+func cuts() int {
+	if raced {
+		return *crashCuts / 3
+	}
+	return *crashCuts
+}
+
 // crashPerLog bounds how often one log is hurt, so that a long run spends its time
 // on crashes and not on reading a log that grows.
 const crashPerLog = 100

@@ -144,7 +144,7 @@ func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	sum, r := totals{kills: map[string]int{}}, crashRand(t)
 	var dropped int64
-	for left := *crashCuts; left > 0; {
+	for left := cuts(); left > 0; {
 		c := newCrasher(t, r)
 		c.cut = newPowercut(t, r, string(c.data()))
 		plan := c.plan(min(left, crashPerLog), crashPoints)
