@@ -321,15 +321,21 @@ const followerLinger = 100 * time.Millisecond
 
 // CatchUp feeds a follower up to the head, without an engine.
 func CatchUp(ctx context.Context, src Source, logID string, f Follower) error {
-	for {
-		before := f.Position()
-		if err := feedOnce(ctx, src, logID, f); err != nil {
+	a := readAhead(ctx, src, logID, f.Position())
+	defer a.stop()
+	for b := range a.ordered {
+		<-b.done
+		if b.err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), b.err)
+		}
+		if err := f.Apply(ctx, b.events); err != nil {
 			return err
 		}
-		if f.Position() == before {
-			return nil
-		}
 	}
+	if a.err != nil {
+		return fmt.Errorf("%s: %w", f.Name(), a.err)
+	}
+	return nil
 }
 
 func feedOnce(ctx context.Context, src Source, logID string, f Follower) error {

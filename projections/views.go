@@ -80,7 +80,7 @@ func open(ctx context.Context, path, log string) (*Views, error) {
 	}
 	// The last commits may be lost, so a commit need not wait for the disk; the
 	// file may not be damaged, so a checkpoint must (NORMAL, not OFF).
-	db, err := sql.Open("sqlite3", migrations.DSN(path, "_journal_mode=WAL", "_synchronous=NORMAL", "_busy_timeout=5000"))
+	db, err := sql.Open("sqlite3", migrations.DSN(path, "_journal_mode=WAL", "_synchronous=NORMAL", "_busy_timeout=5000", "_stmt_cache_size=16"))
 	if err != nil {
 		return nil, err
 	}

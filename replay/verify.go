@@ -18,8 +18,8 @@ type Verified struct {
 	Root     [32]byte // RFC 6962, over the exact bytes of all events
 	Evidence int64    // pieces that hash to their digest
 
-	Checkpoints int64 // stored, each signed by the key of the log and right
-	Signed      int64 // size of the last of them: later events are not signed yet
+	Checkpoints int64  // stored, each signed by the key of the log and right
+	Signed      int64  // size of the last of them: later events are not signed yet
 	Key         string // that signs at the end of the log
 }
 

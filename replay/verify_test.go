@@ -35,7 +35,7 @@ func TestWholeLogsVerify(t *testing.T) {
 	}
 	for _, l := range logs {
 		v := verified(t, l)
-		want := replay.Verified{Log: replaytest.ID, Size: int64(len(l.Rows)), Root: sha256.Sum256(nil), Evidence: int64(len(l.Kept))}
+		want := replay.Verified{Log: replaytest.ID, Size: int64(len(l.Rows)), Root: sha256.Sum256(nil), Evidence: int64(len(l.Kept)), Key: replaytest.Key}
 		if n := len(l.Heads); n > 0 {
 			want.Root = l.Heads[n-1].Hash // made by tlog alone
 		}
