@@ -368,6 +368,7 @@ func (w *world) serveAs(t *testing.T, as string) (exit int, out, errs string) {
 // Each fault gives a clear error and changes nothing, or is mended; once it is
 // away, every acknowledged call is there.
 func TestStartUpFaults(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	p, other := prepare(t), prepare(t)
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {

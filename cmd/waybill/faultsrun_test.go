@@ -155,6 +155,7 @@ func fill(t *testing.T, path string) {
 // waits, and goes on when there is room. Where there is none for long, the service
 // ends and says so, and the next start finds everything.
 func TestFullDisk(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	w := newWorld(t, "", peerYAML{name: "a", mode: "modern"})
 	d := harness.DataDir(filepath.Join(w.dir, ".waybill"))
 	room := smallDisk(t, string(d))
