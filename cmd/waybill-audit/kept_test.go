@@ -118,3 +118,14 @@ func TestWhatIsNoKeyAndNoCheckpointExits2(t *testing.T) {
 		wants(t, 2, append([]string{"verify", path}, args...)...)
 	}
 }
+
+// A key that was kept is there to show who wrote the log: nothing of it is shown
+// where nothing is signed.
+func TestALogInWhichNothingIsSignedIsNotThatOfAKey(t *testing.T) {
+	bare := file(t, replaytest.Small())
+	wants(t, 0, "verify", bare)
+	out, _ := wants(t, 20, "verify", "--json", "--key", replaytest.Key, bare)
+	if where(t, out) != "" || !strings.Contains(out, "nothing in it is signed") {
+		t.Errorf("printed %s", out)
+	}
+}

@@ -40,6 +40,9 @@ func (c verifyCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if c.Key != "" && v.Size > 0 && v.Checkpoints == 0 {
+		return &replay.AlteredError{What: "no checkpoint is stored in it, so nothing in it is signed by the key that was kept elsewhere"}
+	}
 	var same *copied
 	if c.Against != "" {
 		if same, err = compare(a.ctx, l, c.Against); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,7 +68,11 @@ func (c *crasher) wantCopy() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	stream, err := js.Stream(ctx, bus.StreamName(run.Log))
+	var stream jetstream.Stream
+	eventually(c.t, "the stream is there", func() bool { // where a cut took it, it is made again
+		stream, err = js.Stream(ctx, bus.StreamName(run.Log))
+		return !errors.Is(err, jetstream.ErrStreamNotFound)
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -100,10 +105,14 @@ func (c *crasher) wantCopy() {
 // the stream of checkpoints.
 func (c *crasher) wantPublishedHead(ctx context.Context, js jetstream.JetStream, r *store.Reader) {
 	c.t.Helper()
-	stream, err := js.Stream(ctx, bus.CheckpointStreamName(r.ID()))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	var stream jetstream.Stream
+	eventually(c.t, "the stream of checkpoints is there", func() (found bool) {
+		var err error
+		if stream, err = js.Stream(ctx, bus.CheckpointStreamName(r.ID())); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			c.t.Fatal(err)
+		}
+		return err == nil
+	})
 	eventually(c.t, "the newest checkpoint is published", func() bool {
 		last, err := r.LastCheckpoint(ctx)
 		if err != nil {

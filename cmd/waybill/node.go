@@ -29,6 +29,9 @@ const stderrLines = 10
 // prefix begins every NATS subject.
 const prefix = "waybill"
 
+// watchdogEnv is the complete environment of the watchdog process. Tests set it.
+var watchdogEnv []string
+
 // mark is told where the process is, by tests that end it there; nil in the program.
 var mark func(point string)
 
@@ -158,7 +161,7 @@ func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []by
 	}
 	n.peers, err = peer.NewManager(peer.Config{Specs: specs, FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,
 		Progress:   func(call string, progress jsontext.Value) { n.engine.Loop.Progress(call, progress) }, // only after a call was sent
-		ClientName: "waybill", ClientVersion: version, Watchdog: []string{self, "watchdog"}, Logger: n.app.logger, Mark: mark})
+		ClientName: "waybill", ClientVersion: version, Watchdog: []string{self, "watchdog"}, WatchdogEnv: watchdogEnv, Logger: n.app.logger, Mark: mark})
 	return n.peers, err
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 )
@@ -154,7 +153,7 @@ func requestRows() []pipeRow {
 				}
 			}},
 		{name: "the end in place of the probe's answer", want: "unavailable unknown ambiguous_exit", got: "server/discover", gone: "ambiguous_exit",
-			probe: func(*pipeScript, rpc, string) { os.Exit(3) }},
+			probe: func(*pipeScript, rpc, string) { leave(3) }},
 	}
 }
 

@@ -83,7 +83,7 @@ func (p *pipeScript) take(m rpc) {
 	case m.ID == nil || m.Method == "":
 		return
 	case m.Method == "tools/call" && m.Params.Name == "leave":
-		os.Exit(0)
+		leave(0)
 	case m.Method == "tools/call":
 		p.calls++
 		if p.row.call != nil {
@@ -138,7 +138,7 @@ func (p *pipeScript) text(m rpc, s string) string {
 func (p *pipeScript) sized(m rpc) string {
 	var a struct{ Size int }
 	if json.Unmarshal(m.Params.Arguments, &a) != nil {
-		os.Exit(1)
+		leave(1)
 	}
 	return p.text(m, strings.Repeat("b", max(0, a.Size-1-len(p.text(m, "")))))
 }
@@ -146,7 +146,7 @@ func (p *pipeScript) sized(m rpc) string {
 // write writes to standard output as it is: one write, unless the pipe is full.
 func (p *pipeScript) write(s string) {
 	if _, err := io.WriteString(os.Stdout, s); err != nil {
-		os.Exit(1)
+		leave(1)
 	}
 }
 
@@ -179,16 +179,16 @@ func leaveHelper(apart bool) func(*pipeScript, rpc, string) {
 	return func(p *pipeScript, _ rpc, _ string) {
 		self, err := os.Executable()
 		if err != nil {
-			os.Exit(1)
+			leave(1)
 		}
 		cmd := exec.Command(self, "pipe-peer", "helper", os.Args[3])
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: apart}
 		if err := cmd.Start(); err != nil {
 			fmt.Fprintf(p.note, "failed %v\n", err)
-			os.Exit(1)
+			leave(1)
 		}
 		fmt.Fprintf(p.note, "helper %d\n", cmd.Process.Pid)
-		os.Exit(0)
+		leave(0)
 	}
 }

@@ -78,13 +78,13 @@ func framingRows() []pipeRow {
 			got: "server/discover tools/list tools/call", gone: "peer_exited", noise: []string{"half_line 1 49"},
 			call: func(p *pipeScript, _ rpc, frame string) {
 				p.write(frame[:49])
-				os.Exit(1)
+				leave(1)
 			}},
 		{name: "an answer without its newline and the end", calls: []pipeCall{{want: lost}, {want: unsent}},
 			got: "server/discover tools/list tools/call", gone: "peer_exited", noise: []string{"half_line 1 100"},
 			call: func(p *pipeScript, _ rpc, frame string) {
 				p.write(frame)
-				os.Exit(0)
+				leave(0)
 			}},
 	}
 }

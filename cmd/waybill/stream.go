@@ -18,6 +18,7 @@ import (
 	"waybill/harness"
 	"waybill/harness/bus"
 	"waybill/harness/bus/stream"
+	"waybill/harness/heads"
 	"waybill/store"
 )
 
@@ -37,7 +38,7 @@ func (s *server) startStreams() (err error) {
 	if err != nil {
 		return err
 	}
-	s.checkpoints, err = stream.NewCheckpoints(s.users.Events, stream.CheckpointsConfig{Prefix: prefix, LogID: id, Replicas: conf.Replicas})
+	s.checkpoints, err = stream.NewCheckpoints(s.users.Events, stream.CheckpointsConfig{Prefix: prefix, LogID: id, Replicas: conf.Replicas, Holds: s.holds})
 	if err != nil {
 		return err
 	}
@@ -47,6 +48,17 @@ func (s *server) startStreams() (err error) {
 	publish := s.checkpoints.Publish
 	s.outlet.Store(&publish)
 	return s.publishLastHead()
+}
+
+// holds says whether the log contains what a checkpoint in JetStream says of it: two
+// histories must not be published under one key.
+func (s *server) holds(ctx context.Context, note []byte) error {
+	keys, err := s.dir.Keys(s.log.ID(), s.log.PublicKey())
+	if err != nil {
+		return err
+	}
+	_, err = heads.Held(ctx, s.log.Reader(), keys, note, "the last checkpoint in JetStream")
+	return err
 }
 
 // publish copies the log. A fork ends it for this life, and is recorded.

@@ -132,7 +132,7 @@ func (c *incarnation) start() {
 	}
 	c.table.fail(domain.CodeTransportLost)
 	c.lane.forget(c)
-	c.lane.m.report(domain.SpawnFailed{At: c.at, Code: code, Reason: reason})
+	c.lane.m.report(domain.SpawnFailed{At: c.at, Code: code, Reason: string(c.lane.redact([]byte(reason)))})
 	close(c.done)
 }
 

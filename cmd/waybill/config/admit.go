@@ -21,8 +21,14 @@ func (f *File) Domain(lock *Lock, lookup func(string) (string, bool)) domain.Con
 		Inflight:  f.Limits.Inflight,
 		Retention: f.Retention.Milliseconds(),
 	}
+	clean := redact.New(f.Secrets(lookup)).Redact
 	for i := range f.Peers {
-		c.Peers = append(c.Peers, f.domainPeer(&f.Peers[i], lock, lookup))
+		p := f.domainPeer(&f.Peers[i], lock, lookup)
+		p.Command, p.RefusalReason = string(clean([]byte(p.Command))), string(clean([]byte(p.RefusalReason)))
+		for i, w := range p.Warnings {
+			p.Warnings[i] = string(clean([]byte(w)))
+		}
+		c.Peers = append(c.Peers, p)
 	}
 	return c
 }
@@ -174,14 +180,17 @@ func (f *File) Specs(lock *Lock, lookup func(string) (string, bool)) map[string]
 			continue
 		}
 		specs[p.Name] = peer.Spec{
-			Name:   p.Name,
-			Path:   found.Path,
-			Argv0:  found.Path,
-			Args:   p.Args,
-			Env:    f.Env(p.Name, lookup),
-			Dir:    p.Cwd,
-			Grace:  p.ShutdownTimeout,
-			Verify: func() (domain.Code, string) { return f.admit(found, lock) },
+			Name:  p.Name,
+			Path:  found.Path,
+			Argv0: found.Path,
+			Args:  p.Args,
+			Env:   f.Env(p.Name, lookup),
+			Dir:   p.Cwd,
+			Grace: p.ShutdownTimeout,
+			Verify: func() (domain.Code, string) {
+				code, reason := f.admit(found, lock)
+				return code, string(redactor.Redact([]byte(reason)))
+			},
 			Redact: redactor.Redact,
 		}
 	}

@@ -297,3 +297,26 @@ func FuzzReadLock(f *testing.F) {
 		}
 	})
 }
+
+// A secret that is also a part of a path is in no reason that is recorded.
+func TestReasonsHoldNoSecrets(t *testing.T) {
+	dir := t.TempDir()
+	lookup := environment(map[string]string{"TOKEN": "s3cretvalue"})
+	for _, peer := range []string{
+		"command: /nowhere/s3cretvalue/server", "command: /bin/cat, cwd: /nowhere/s3cretvalue", "command: s3cretvalue-server",
+	} {
+		path := put(t, filepath.Join(dir, "waybill.yaml"), "peers:\n  a: {"+peer+", secret_env: [TOKEN]}\n", 0o644)
+		f, err := LoadWith(path, lookup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock, _ := f.Pin(lookup)
+		b, err := domain.EncodeConfig(f.Domain(&lock, lookup))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), "s3cretvalue") || !strings.Contains(string(b), "[redacted]") {
+			t.Errorf("%s: %s", peer, b)
+		}
+	}
+}

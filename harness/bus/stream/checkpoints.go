@@ -26,6 +26,10 @@ type CheckpointsConfig struct {
 	LogID    string
 	Replicas int           // of the stream, 1 if 0
 	Patience time.Duration // with the server, for one checkpoint; 5 s if 0
+
+	// Holds says whether the log contains what a checkpoint says of it, as far as
+	// the log goes; nil for no such look. An error is that of another history.
+	Holds func(ctx context.Context, note []byte) error
 }
 
 // Checkpoints publishes signed heads. Its methods may be called at once.
@@ -141,6 +145,11 @@ func (c *Checkpoints) look(ctx context.Context) error {
 		c.seq, c.last = msg.Sequence, append([]byte{}, msg.Data...)
 	case !errors.Is(err, jetstream.ErrMsgNotFound):
 		return fmt.Errorf("read the last checkpoint: %w", err)
+	}
+	if c.last != nil && c.cfg.Holds != nil {
+		if err := c.cfg.Holds(ctx, c.last); err != nil {
+			return fmt.Errorf("%w: %w; what is published has stopped there, the log has not", ErrOtherCheckpoint, err)
+		}
 	}
 	c.known = true
 	return nil

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -126,6 +128,31 @@ func TestACheckpointOfAnotherHistoryIsNotPublishedOver(t *testing.T) {
 	if got := len(published(t, nc)); got != 2 {
 		t.Errorf("%d in the stream", got)
 	}
+}
+
+// A log that was put back and has grown past what was published goes on with no
+// other history under the same key.
+func TestAHistoryThatTheLogDoesNotHoldIsNotContinued(t *testing.T) {
+	creds := writeCredentials(t)
+	nc := connect(t, creds.Service(), inside(startServer(t, creds)))
+	mustPublish(t, must[*Checkpoints](t)(NewCheckpoints(nc, checkpointsConfig())), 5)
+	cfg := checkpointsConfig()
+	lacks := errors.New("the first 5 events are others")
+	cfg.Holds = func(_ context.Context, note []byte) error {
+		if !bytes.Equal(note, headOf(5)) {
+			t.Errorf("asked about %s", note)
+		}
+		return lacks
+	}
+	c := must[*Checkpoints](t)(NewCheckpoints(nc, cfg))
+	for range 2 {
+		if err := c.Publish(headOf(9)); !errors.Is(err, ErrOtherCheckpoint) || !errors.Is(err, lacks) {
+			t.Errorf("published: %v", err)
+		}
+	}
+	lacks = nil
+	mustPublish(t, c, 9)
+	wantPublished(t, nc, 5, 9)
 }
 
 func TestWhatIsNoCheckpointIsNotPublished(t *testing.T) {
