@@ -61,7 +61,7 @@ func idRows() []pipeRow {
 				p.line(`{"jsonrpc":"2.0","id":` + string(p.held[0].ID) + `,"error":` + oops + `}`)
 			}},
 		{name: "the probe's answer under another id", want: "unavailable unknown modern_evidence", gone: "modern_evidence", got: "server/discover",
-			more:  []string{"allow_legacy: true", "probe_timeout: 300ms"},
+			more:  []string{"allow_legacy: true", "probe_timeout: 2s"},
 			probe: func(p *pipeScript, m rpc, _ string) { p.line(answer(`"x"`, p.result(m))) }},
 	}
 }
@@ -95,7 +95,7 @@ func answerRows() []pipeRow {
 
 func requestRows() []pipeRow {
 	const legacyHead = "server/discover initialize notifications/initialized tools/list"
-	legacy, late := []string{"allow_legacy: true"}, []string{"allow_legacy: true", "probe_timeout: 300ms"}
+	legacy, late := []string{"allow_legacy: true"}, []string{"allow_legacy: true", "probe_timeout: 2s"}
 	asks := lines(`{"jsonrpc":"2.0","id":"p-1","method":"ping"}`, `{"jsonrpc":"2.0","id":7,"method":"ping","params":{}}`,
 		`{"jsonrpc":"2.0","id":"s-1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}`)
 	asking := func(p *pipeScript, _ rpc, frame string) {

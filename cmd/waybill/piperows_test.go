@@ -128,7 +128,7 @@ func sizeRows() []pipeRow {
 }
 
 func encodingRows() []pipeRow {
-	late := []string{"probe_timeout: 300ms"}
+	late := []string{"probe_timeout: 2s"}
 	spoilt := func(p *pipeScript, _ rpc, frame string) {
 		p.line(strings.Replace(frame, `"complete"`, "\"complete\",\"x\":\"\xff\"", 1))
 	}
