@@ -190,7 +190,7 @@ func (d DataDir) makeKeys(node string) (made []string, err error) {
 // checkPair refuses two halves of different keys: heads signed with the one
 // could never be verified with the other.
 func (d DataDir) checkPair() error {
-	private, err := os.ReadFile(d.file("keys", "log.key"))
+	private, err := ReadSmall(d.file("keys", "log.key"))
 	if err != nil {
 		return fmt.Errorf("read the private key of the log: %w", err)
 	}
@@ -220,7 +220,7 @@ func missing(path string) bool {
 
 // PublicKey returns the key that the log's tree heads are verified with.
 func (d DataDir) PublicKey() (string, error) {
-	b, err := os.ReadFile(d.file("keys", "log.pub"))
+	b, err := ReadSmall(d.file("keys", "log.pub"))
 	if err != nil {
 		return "", fmt.Errorf("read the public key of the log: %w", err)
 	}
@@ -230,7 +230,7 @@ func (d DataDir) PublicKey() (string, error) {
 // Signer returns the signer of a log's checkpoints, and the public key that they
 // verify with. No error holds anything of the private key.
 func (d DataDir) Signer(log string) (s note.Signer, public string, err error) {
-	b, err := os.ReadFile(d.file("keys", "log.key"))
+	b, err := ReadSmall(d.file("keys", "log.key"))
 	if err != nil {
 		return nil, "", fmt.Errorf("read the private key of the log: %w; put it back from a backup", err)
 	}
@@ -261,7 +261,7 @@ func (d DataDir) sameKey(public string) (id string, err error) {
 // HMAC-SHA-256 under the key of this directory. Plain digests of small values
 // could be guessed.
 func (d DataDir) Digester() (func([]byte) domain.Payload, error) {
-	b, err := os.ReadFile(d.file("keys", "payload.key"))
+	b, err := ReadSmall(d.file("keys", "payload.key"))
 	if err != nil {
 		return nil, fmt.Errorf("read the payload key: %w; run waybill init", err)
 	}
@@ -451,7 +451,7 @@ func (d DataDir) Running() (*Run, error) {
 	if err != nil || !held {
 		return nil, err
 	}
-	b, err := os.ReadFile(d.RunFile())
+	b, err := ReadSmall(d.RunFile())
 	var r Run
 	if err != nil || json.Unmarshal(b, &r) != nil || r.PID != pid {
 		return nil, &LockedError{Dir: string(d), PID: pid}

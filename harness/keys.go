@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
 	"waybill/events/checkpoint"
@@ -30,7 +29,7 @@ func (d DataDir) KeyFiles() KeyFiles {
 // before it, as the notes in keys/rotations show.
 func (d DataDir) Keys(log, first string) ([]string, error) {
 	keys := []string{first}
-	b, err := os.ReadFile(d.KeyFiles().Rotations)
+	b, err := ReadSmall(d.KeyFiles().Rotations)
 	if errors.Is(err, fs.ErrNotExist) {
 		return keys, nil
 	} else if err != nil {

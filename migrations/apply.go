@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/golang-migrate/migrate/v4"
 	"github.com/golang-migrate/migrate/v4/database/sqlite3"
@@ -54,7 +53,7 @@ func Apply(ctx context.Context, path string, source fs.FS) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(path); err != nil {
+	if err := regular(path); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	if done, err := isCurrent(ctx, path, target); done || err != nil {

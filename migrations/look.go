@@ -42,7 +42,7 @@ func Look(ctx context.Context, path string) (s Schema, err error) {
 // begins to write meanwhile would not be seen. A missing file gives an error that
 // matches [fs.ErrNotExist].
 func OpenStill(path string) (*sql.DB, error) {
-	if _, err := os.Stat(path); err != nil {
+	if err := regular(path); err != nil {
 		return nil, err
 	}
 	options := []string{"mode=ro", "_query_only=1", "_busy_timeout=5000"}
@@ -60,4 +60,13 @@ func OpenStill(path string) (*sql.DB, error) {
 	}
 	db.SetMaxOpenConns(1)
 	return db, nil
+}
+
+// regular refuses what SQLite would wait for: a pipe that nobody writes to.
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file: move it away", path)
+	}
+	return err
 }

@@ -55,6 +55,9 @@ type Source interface {
 	Tiles(ctx context.Context, level int, after int64, max int) ([]Tile, error)
 	// Checkpoints returns stored checkpoints beyond a size.
 	Checkpoints(ctx context.Context, after int64, max int) ([]Checkpoint, error)
+	// Strays names a row that stands where no log has one, before the first or at
+	// a level that does not exist; "" for none.
+	Strays(ctx context.Context) (string, error)
 	// Evidence returns the bytes kept under a digest, or an error matching
 	// ErrNoEvidence.
 	Evidence(ctx context.Context, digest [32]byte) ([]byte, error)

@@ -54,7 +54,7 @@ func VerifyAgainst(ctx context.Context, src Source, kept Kept) (Verified, error)
 		func() error { return v.signed.open(ctx, src, kept) },
 		func() error { return v.signed.reach(&v.tree) },
 		func() error { return each(ctx, src, v.event) },
-		v.end, v.endOfTiles, v.allCited,
+		v.end, v.endOfTiles, v.allCited, v.strays,
 	} {
 		if err := step(); err != nil {
 			return Verified{}, err
@@ -73,6 +73,16 @@ type verifier struct {
 	covered int64  // size of the last root that was right
 	cited   map[[32]byte]bool
 	signed  heads
+}
+
+// strays refuses what going through the log from its first event does not meet. It
+// comes last: what is found on the way is named by its event.
+func (v *verifier) strays() error {
+	what, err := v.src.Strays(v.ctx)
+	if err == nil && what != "" {
+		err = &AlteredError{What: what + " was added: no log has such a row"}
+	}
+	return err
 }
 
 // listEvidence notes what evidence there is before any event is read: what

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"waybill/cmd/waybill-audit/logfile"
@@ -179,5 +180,26 @@ func TestEveryRowThatIsMovedIsFoundAndNamed(t *testing.T) {
 	for _, c := range l.Notes {
 		finds("the size of a checkpoint", c.Size-1, fmt.Sprintf(`UPDATE checkpoints SET size = size - 1 WHERE size = %d`, c.Size))
 		finds("no checkpoint", c.Size, fmt.Sprintf(`UPDATE checkpoints SET note = x'' WHERE size = %d`, c.Size))
+	}
+}
+
+// TestRowsBeforeTheFirstAreFound adds a row where a reader that goes through the
+// log from its first event never comes.
+func TestRowsBeforeTheFirstAreFound(t *testing.T) {
+	const least = "-9223372036854775808"
+	for what, insert := range map[string]string{
+		"event " + least:                   `INSERT INTO events VALUES (` + least + `, 'x', '', '', zeroblob(32), x'00')`,
+		"a root of " + least:               `INSERT INTO roots VALUES (` + least + `, zeroblob(32))`,
+		"a checkpoint of " + least:         `INSERT INTO checkpoints VALUES (` + least + `, x'00')`,
+		"tile -1/0":                        `INSERT INTO tiles VALUES (-1, 0, zeroblob(8192))`,
+		"tile 9/0":                         `INSERT INTO tiles VALUES (9, 0, zeroblob(8192))`,
+		"tile 0/" + least:                  `INSERT INTO tiles VALUES (0, ` + least + `, zeroblob(8192))`,
+		"evidence under a digest of zeros": `INSERT INTO evidence VALUES (zeroblob(32), x'00')`,
+	} {
+		path := file(t, replaytest.Small())
+		change(t, path, insert)
+		if a := verifiedFile(t, path); a == nil || !strings.HasPrefix(a.What, what) {
+			t.Errorf("%s was added: %v", what, a)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -299,20 +298,14 @@ func TestARefusalReadsTheSameEverywhere(t *testing.T) {
 func TestACancelledCallEndsOnceAndCanBeAskedAfter(t *testing.T) {
 	w := newWorld(t, "", peerYAML{name: "a", mode: "modern"}).ready()
 	s := w.serve()
-	var wait sync.WaitGroup
-	var out, errs syncBuffer
-	var exit int
-	wait.Go(func() {
-		exit = run([]string{"call", "-c", w.file, "--json", "--call-id", "mine", "--timeout", "30s", "hang"}, &out, &errs)
-	})
-	eventually(t, "the peer runs the call", func() bool { return len(w.lines("a", "ran")) == 1 })
+	mine := w.hang("a")
 	if r := decode[reply](t, w.must(exitDone, "calls", "outcome", "mine")); r.Status != "under_way" || r.Route == nil {
 		t.Errorf("before: %+v", r)
 	}
 	w.must(exitDone, "calls", "cancel", "mine")
-	wait.Wait()
-	if r := decode[reply](t, out.String()); exit != exitCancelled || r.Status != "cancelled" || *r.Code != "cancelled" || r.Ran != "maybe" {
-		t.Errorf("exit %d: %+v", exit, r)
+	mine.wait.Wait()
+	if r := decode[reply](t, mine.out.String()); mine.exit != exitCancelled || r.Status != "cancelled" || *r.Code != "cancelled" || r.Ran != "maybe" {
+		t.Errorf("exit %d: %+v", mine.exit, r)
 	}
 	eventually(t, "the peer is told", func() bool {
 		got := w.lines("a", "got")

@@ -133,7 +133,31 @@ func modes(t *testing.T, mode os.FileMode, paths ...string) (undo func()) {
 
 func nothing() {}
 
+// waiting puts a pipe that nobody writes to in the place of a file until it is
+// undone: whoever reads it waits.
+func waiting(t *testing.T, path string) (undo func()) {
+	t.Helper()
+	if err := errors.Join(os.Rename(path, path+".away"), unix.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Rename(path+".away", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 var faults = []fault{
+	{name: "log.db is a pipe", exit: exitInternal, says: "regular file", code: "internal",
+		do: func(t *testing.T, d, _ harness.DataDir) func() { return waiting(t, d.LogFile()) }},
+	{name: "the checkpoint is a pipe", exit: exitInternal, says: "no regular file", code: "internal",
+		do: func(t *testing.T, d, _ harness.DataDir) func() { return waiting(t, d.CheckpointFile()) }},
+	{name: "the private key is a pipe", exit: exitInternal, says: "no regular file", code: "internal", find: "unreadable",
+		do: func(t *testing.T, d, _ harness.DataDir) func() { return waiting(t, d.KeyFiles().Private) }},
+	{name: "the public key is a pipe", says: "NATS at",
+		do: func(t *testing.T, d, _ harness.DataDir) func() { return waiting(t, d.KeyFiles().Public) }},
+	{name: "views.db is a pipe", says: "NATS at",
+		do: func(t *testing.T, d, _ harness.DataDir) func() { waiting(t, d.ViewsFile()); return nothing }},
 	{name: "log.db cannot be written", exit: exitInternal, says: "cannot be written: run as its owner", code: "internal",
 		do: func(t *testing.T, d, _ harness.DataDir) func() { return modes(t, 0o400, d.LogFile()) }},
 	{name: "log.db cannot be read", exit: exitInternal, says: "run as its owner", code: "internal", find: "unreadable",

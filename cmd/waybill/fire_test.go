@@ -278,18 +278,30 @@ func TestInputGoesToTheHostAndBack(t *testing.T) {
 	w.audit()
 }
 
+// hanging is a call under the id mine that has no answer.
+type hanging struct {
+	wait      sync.WaitGroup
+	out, errs syncBuffer
+	exit      int
+}
+
+// hang makes a call that a peer runs and does not answer.
+func (w *world) hang(peer string) *hanging {
+	w.t.Helper()
+	h := &hanging{}
+	h.wait.Go(func() {
+		h.exit = run([]string{"call", "-c", w.file, "--json", "--call-id", "mine", "hang"}, &h.out, &h.errs)
+	})
+	eventually(w.t, "the peer runs the call", func() bool { return len(w.lines(peer, "ran")) == 1 })
+	return h
+}
+
 // A stop gives calls under way the time of limits.drain and says how many there
 // are. A host that has its share of calls gets no other meanwhile.
 func TestServeDrains(t *testing.T) {
 	w := newWorld(t, "limits: {host_inflight: 1, drain: 300ms}", peerYAML{name: "a", mode: "modern"}).ready()
 	s := w.serve()
-	var wait sync.WaitGroup
-	var out, errs syncBuffer
-	var exit int
-	wait.Go(func() {
-		exit = run([]string{"call", "-c", w.file, "--json", "--call-id", "mine", "hang"}, &out, &errs)
-	})
-	eventually(t, "the peer runs the call", func() bool { return len(w.lines("a", "ran")) == 1 })
+	mine := w.hang("a")
 	code, text, said := w.run("call", "--json", "echo")
 	if r := decode[reply](t, text); code != exitRefused || *r.Code != "overloaded" || !strings.Contains(said, "host_inflight") {
 		t.Errorf("exit %d, %+v\n%s", code, r, said)
@@ -297,9 +309,9 @@ func TestServeDrains(t *testing.T) {
 	if code := s.stop(syscall.SIGTERM); code != exitDone {
 		t.Errorf("serve ended with %d", code)
 	}
-	wait.Wait()
-	if r := decode[reply](t, out.String()); exit != exitCancelled || *r.Code != "shutting_down" {
-		t.Errorf("exit %d, %+v\n%s", exit, r, errs.String())
+	mine.wait.Wait()
+	if r := decode[reply](t, mine.out.String()); mine.exit != exitCancelled || *r.Code != "shutting_down" {
+		t.Errorf("exit %d, %+v\n%s", mine.exit, r, mine.errs.String())
 	}
 	for _, want := range []string{"stopping; calls under way have 300ms", "waybill: 1 call under way"} {
 		if !strings.Contains(s.errs.String(), want) {
@@ -408,13 +420,7 @@ func TestAnUnwrittenCallIsSentAgainWhenItsPeerIsBack(t *testing.T) {
 func TestACallThatDrainsCanBeCancelled(t *testing.T) {
 	w := newWorld(t, "limits: {drain: 10m}", peerYAML{name: "a", mode: "modern"}).ready()
 	s := w.serve()
-	var wait sync.WaitGroup
-	var out, errs syncBuffer
-	var exit int
-	wait.Go(func() {
-		exit = run([]string{"call", "-c", w.file, "--json", "--call-id", "mine", "hang"}, &out, &errs)
-	})
-	eventually(t, "the peer runs the call", func() bool { return len(w.lines("a", "ran")) == 1 })
+	mine := w.hang("a")
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -427,9 +433,9 @@ func TestACallThatDrainsCanBeCancelled(t *testing.T) {
 	}
 	w.must(exitDone, "calls", "cancel", "mine")
 	_ = s.cmd.Wait()
-	wait.Wait()
-	if code := s.cmd.ProcessState.ExitCode(); code != exitDone || exit != exitCancelled {
-		t.Errorf("serve ended with %d, the call with %d\n%s", code, exit, errs.String())
+	mine.wait.Wait()
+	if code := s.cmd.ProcessState.ExitCode(); code != exitDone || mine.exit != exitCancelled {
+		t.Errorf("serve ended with %d, the call with %d\n%s", code, mine.exit, mine.errs.String())
 	}
 	w.audit()
 }

@@ -125,7 +125,7 @@ func printPins(a *app, f *config.File, before *config.Lock, lock config.Lock, fa
 		}
 	}
 	for _, err := range failed {
-		fmt.Fprintf(a.out, "not pinned: %v\n", err)
+		fmt.Fprintf(a.out, "not pinned: %s\n", a.clean(err.Error()))
 	}
 	fmt.Fprintf(a.out, "wrote %s\n", f.LockPath())
 }
@@ -158,7 +158,7 @@ func (a *app) printPinJSON(f *config.File, lock config.Lock, failed []error) err
 		}
 	}
 	for _, err := range failed {
-		doc.NotPinned = append(doc.NotPinned, err.Error())
+		doc.NotPinned = append(doc.NotPinned, a.clean(err.Error()))
 	}
 	return a.printJSON(doc)
 }

@@ -33,6 +33,9 @@ func (c *cleaning) clean(b []byte) []byte {
 	return c.r.Redact(b)
 }
 
+// clean returns what may be shown of a text.
+func (a *app) clean(s string) string { return string(a.err.clean([]byte(s))) }
+
 // Write implements io.Writer.
 func (c *cleaning) Write(b []byte) (int, error) {
 	if _, err := c.to.Write(c.clean(b)); err != nil {

@@ -89,6 +89,10 @@ func (c doctorCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	for i := range found.List {
+		one := &found.List[i]
+		one.Where, one.What, one.Do = a.clean(one.Where), a.clean(one.What), a.clean(one.Do)
+	}
 	if c.wantJSON() {
 		err = a.printJSON(found)
 	} else {

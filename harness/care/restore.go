@@ -113,7 +113,7 @@ func (r *restorer) fits(ctx context.Context) error {
 	if r.log != filepath.Base(r.log) { // it names files
 		return fmt.Errorf("%s is of a log with the id %.80q, which no waybill gives", r.Backup, r.log)
 	}
-	mark, err := os.ReadFile(r.Dir.RestoreMark())
+	mark, err := harness.ReadSmall(r.Dir.RestoreMark())
 	if err == nil && strings.TrimSpace(string(mark)) != r.log {
 		return fmt.Errorf("a restore of log %s has not finished here, and %s is of log %s: restore that one first, or remove %s", strings.TrimSpace(string(mark)), r.Backup, r.log, r.Dir.RestoreMark())
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,7 @@ func (r *restorer) fits(ctx context.Context) error {
 
 // held holds the backup to a checkpoint that may be in the directory.
 func (r *restorer) held(ctx context.Context, l *store.Reader, keys []string, file string) error {
-	b, err := os.ReadFile(file)
+	b, err := harness.ReadSmall(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -276,7 +276,7 @@ func (r *restorer) retire() error {
 	if missing(from) || !missing(to) {
 		return nil
 	}
-	b, err := os.ReadFile(from)
+	b, err := harness.ReadSmall(from)
 	if err != nil {
 		return err
 	}

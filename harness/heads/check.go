@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 
 	"waybill/events/checkpoint"
 	"waybill/harness"
@@ -92,7 +91,7 @@ func check(ctx context.Context, file string, log headLog, logger *slog.Logger) (
 	if err != nil {
 		return signed{}, err
 	}
-	b, err := os.ReadFile(file)
+	b, err := harness.ReadSmall(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return last, restore(file, last, logger)
 	} else if err != nil {

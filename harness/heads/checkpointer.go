@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -220,7 +219,7 @@ func (c *Checkpointer) store(ctx context.Context, size int64, b []byte) error {
 // the directory keeps other services away; this finds whoever does not ask for
 // it, unless they write in the same instant.
 func (c *Checkpointer) replace(b []byte) error {
-	now, err := os.ReadFile(c.file)
+	now, err := harness.ReadSmall(c.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the last checkpoint: %w", err)
 	}

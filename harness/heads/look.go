@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 
 	"waybill/events/checkpoint"
 	"waybill/harness"
@@ -42,7 +41,7 @@ func (still) Checkpoint(context.Context, int64, []byte) error { return nil }
 // signed gives a *RefusedError. It may be used while the service runs.
 func Look(ctx context.Context, dir harness.DataDir, r *store.Reader) (s Seen, err error) {
 	// The head comes last: it may then only be larger than what was signed.
-	b, err := os.ReadFile(dir.CheckpointFile())
+	b, err := harness.ReadSmall(dir.CheckpointFile())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Seen{}, err
 	}

@@ -69,7 +69,7 @@ func prepare(dir harness.DataDir, log string) (rotation, error) {
 }
 
 func readKey(path string) (string, error) {
-	b, err := os.ReadFile(path)
+	b, err := harness.ReadSmall(path)
 	if err != nil {
 		return "", fmt.Errorf("read a key of the log: %w", err)
 	}
@@ -142,7 +142,7 @@ func install(dir harness.DataDir, l *store.Log, d domain.KeyRotated) error {
 		return err
 	}
 	if !checkpoint.SameKey(keys[len(keys)-1], d.To) {
-		b, err := os.ReadFile(f.Rotations)
+		b, err := harness.ReadSmall(f.Rotations)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -157,7 +157,7 @@ func install(dir harness.DataDir, l *store.Log, d domain.KeyRotated) error {
 }
 
 func copyKey(from, to string) error {
-	b, err := os.ReadFile(from)
+	b, err := harness.ReadSmall(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it is in place
 	} else if err != nil {

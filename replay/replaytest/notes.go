@@ -61,3 +61,6 @@ func (l *Log) Checkpoints(_ context.Context, after int64, max int) ([]replay.Che
 	i := sort.Search(len(l.Notes), func(i int) bool { return l.Notes[i].Size > after })
 	return atMost(l.Notes[i:], max), nil
 }
+
+// Strays implements [replay.Source]: what is only in memory has none.
+func (l *Log) Strays(context.Context) (string, error) { return "", nil }

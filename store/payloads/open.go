@@ -100,6 +100,9 @@ func ensure(ctx context.Context, path string) (err error) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
+	if !info.Mode().IsRegular() {
+		return errors.New("no regular file: move it away")
+	}
 	if info.Size() > 0 {
 		return nil
 	}

@@ -7,9 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"waybill/harness"
 )
 
 // AllSecrets returns every value that may be written nowhere: Secrets, and the
@@ -23,7 +24,7 @@ func (f *File) AllSecrets(lookup func(string) (string, bool)) ([]string, error) 
 		return nil, err
 	}
 	for _, path := range append(files, filepath.Join(f.Data, "keys", "log.key"), filepath.Join(f.Data, "keys", "payload.key")) {
-		b, err := os.ReadFile(path)
+		b, err := harness.ReadSmall(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

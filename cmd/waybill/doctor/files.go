@@ -98,6 +98,10 @@ func (c *checkup) secret(path string) {
 }
 
 func (c *checkup) readable(path string) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		c.add(Error, "unreadable", path, "put the right file in its place", "it is no regular file")
+		return
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		c.add(Error, "unreadable", path, "run as the user that the service runs as, or give that user the file", "it cannot be read: %v", err)
