@@ -45,7 +45,8 @@ func (d DataDir) Keys(log, first string) ([]string, error) {
 	return keys, nil
 }
 
-// splitNotes parts what JoinNotes joined: a note has one blank line in it.
+// splitNotes parts the notes of a file, each of which is followed by a blank line
+// and has one in it.
 func splitNotes(s string) []string {
 	parts := strings.Split(strings.TrimSuffix(s, "\n"), "\n\n")
 	var out []string
