@@ -37,6 +37,12 @@ func (s *State) Apply(e Event) {
 		if c := s.waiting(d.At, d.RequestID); c != nil {
 			s.noteLife(c, d)
 		}
+	case ListChanged:
+		s.applyChanged(d)
+	case ListDue:
+		if l := s.current(d.At).line(d.Context); l != nil {
+			l.dueAt = 0
+		}
 	case HealthAnswered:
 		if p := s.current(d.At); p != nil && p.health == d.RequestID {
 			p.health, p.silent = 0, 0
@@ -75,9 +81,9 @@ func (s *State) applyDecision(e Event) {
 	case ListRequested:
 		s.applyListRequested(e.Mono, d)
 	case CatalogAccepted:
-		s.applyCatalog(e.Seq, d)
+		s.applyCatalog(e, d)
 	case CatalogRefused:
-		s.applyCatalogRefused(d)
+		s.applyCatalogRefused(e.Mono, d)
 	default:
 		s.applyNaming(e)
 	}
@@ -88,20 +94,35 @@ func (s *State) applyNaming(e Event) {
 	case CollisionDecided:
 		s.applyCollision(e.Seq, d)
 	case NameMoved:
-		s.namespace.movedAt[d.Name] = e.Time
+		if ns := s.space(d.Context); ns != nil {
+			ns.movedAt[d.Name] = e.Time
+		}
 	case NamespaceMerged:
-		s.applyMerged(e.Seq, d)
+		s.applyMerged(e, d)
 	case ConfigRejected:
 		s.Rejected = &d
 	case PayloadsErased:
 		s.applyErased(d)
+	case ListDeferred:
+		if l := s.current(d.At).line(d.Context); l != nil {
+			l.dueAt, l.dueWhy = max(1, e.Mono+d.Delay*1_000_000), d.Why
+		}
+	case ToolChanged:
+		s.applyToolChanged(e.Seq, d)
+	case ToolApproved:
+		s.applyApproved(d)
+	case SubscriptionRequested, SubscriptionOpened, SubscriptionClosed:
+		s.applySubscription(e.Mono, d)
 	case CallRouted, CallResent, CallHeld, CallRefused, CallSettled:
 		s.applyCall(e)
 	}
 }
 
 func (s *State) applyCollision(seq int64, d CollisionDecided) {
-	ns := &s.namespace
+	ns := s.space(d.Context)
+	if ns == nil {
+		return
+	}
 	ns.collisions[d.Name] = collisionRecord{seq: seq, policy: d.Policy,
 		Collision: Collision{Name: d.Name, Candidates: d.Candidates, Winner: d.Winner}}
 	if i, known := slices.BinarySearch(ns.contested, d.Name); !known {
@@ -119,12 +140,16 @@ func (s *State) applyStarted() {
 }
 
 func (p *Peer) reset() {
-	p.live, p.listed, p.settled = false, false, false
+	p.live, p.settled = false, false
 	p.Era, p.Version, p.Code, p.Reason, p.Warnings = EraUnknown, "", "", "", nil
-	p.hasTools, p.capabilities = false, nil
+	p.hasTools, p.listChanged, p.capabilities = false, false, nil
 	p.waiting, p.attempt, p.selectedAt = false, 0, 0
 	p.closing, p.silent, p.health, p.nextTry, p.exit = false, 0, 0, 0, nil
-	p.probe, p.fetch = probe{}, nil
+	p.probe = probe{}
+	p.each(func(l *line) {
+		l.restart()
+		l.settled = false
+	})
 }
 
 func (s *State) applyConfig(e Event) {
@@ -133,7 +158,6 @@ func (s *State) applyConfig(e Event) {
 		return
 	}
 	s.Config, s.ConfigSeq, s.names, s.Rejected = c, e.Seq, nil, nil
-	s.namespace.merged = false
 	for _, p := range s.peers { // order-free: each is marked alone
 		p.configured, p.settled = false, false
 	}
@@ -144,15 +168,17 @@ func (s *State) applyConfig(e Event) {
 			s.peers[pc.Name] = p
 		}
 		p.Config, p.configured = pc, true
+		p.equip()
 		p.Warnings = append([]string(nil), pc.Warnings...)
 		s.names = append(s.names, pc.Name)
 	}
 	for _, p := range s.peers { // order-free: each is cleared alone
 		if !p.configured {
 			p.reset()
-			p.Catalog = nil
+			p.each(func(l *line) { l.catalog = nil })
 		}
 	}
+	s.chart()
 }
 
 func (s *State) applyRefused(d PeerRefused) {
@@ -165,7 +191,8 @@ func (s *State) applyRefused(d PeerRefused) {
 func (s *State) applyLaunched(d PeerLaunched) {
 	if p := s.Peer(d.Peer); p != nil {
 		p.Incarnation, p.live = d.Incarnation, true
-		p.Era, p.Version, p.listed, p.fetch = EraUnknown, "", false, nil
+		p.Era, p.Version = EraUnknown, ""
+		p.each((*line).restart)
 		p.closing, p.silent, p.health, p.nextTry = false, 0, 0, 0
 		p.Code, p.Reason, p.Warnings = "", "", slices.Clone(p.Config.Warnings)
 		p.probe = probe{method: d.First, respawned: d.First == MethodInitialize}
@@ -198,6 +225,7 @@ func (s *State) applyProbe(d ProbeIssued) {
 func (s *State) applyEra(mono int64, d EraDetermined) {
 	if p := s.current(d.At); p != nil {
 		p.Era, p.Version, p.hasTools, p.capabilities = d.Era, d.Version, d.HasTools, d.Capabilities
+		p.listChanged = d.ListChanged
 		p.Warnings = addNew(p.Warnings, d.Warnings...)
 		p.probe.id, p.probe.closed = 0, true
 		p.selectedAt = max(1, mono)
@@ -216,7 +244,10 @@ func (s *State) applyExited(d PeerExited) {
 	if p == nil {
 		return
 	}
-	p.live, p.listed, p.fetch, p.health = false, false, nil, 0
+	p.live, p.health = false, 0
+	p.each(func(l *line) {
+		l.listed, l.fetch, l.dueAt, l.dueWhy, l.sub = false, nil, 0, "", subscription{}
+	})
 	p.exit = &d
 	if p.closing { // what it was given up for stays the reason
 		p.Era, p.Version = EraUnknown, ""
@@ -228,78 +259,5 @@ func (s *State) applyExited(d PeerExited) {
 			p.Code = CodeFrameTooLarge
 		}
 		p.Reason = "the process ended (" + exitWords(d) + ")"
-	}
-}
-
-func (s *State) applyListRequested(mono int64, d ListRequested) {
-	s.nextRequest = max(s.nextRequest, d.RequestID)
-	p := s.current(d.At)
-	if p == nil {
-		return
-	}
-	if p.fetch == nil || d.Page == 1 {
-		p.fetch = &fetch{began: mono}
-	}
-	p.fetch.id = d.RequestID
-	if d.Cursor != nil {
-		p.fetch.cursors = append(p.fetch.cursors, *d.Cursor)
-	}
-}
-
-func (s *State) applyListed(e Event, d CatalogListed) {
-	p := s.current(d.At)
-	if p == nil || p.fetch == nil || p.fetch.id != d.RequestID {
-		return
-	}
-	f := p.fetch
-	pg, code, reason := parsePage(e.Evidence, p.Era)
-	if code != "" {
-		f.code, f.reason = code, reason
-		return
-	}
-	f.pages, f.frames, f.next = append(f.pages, pg), append(f.frames, d.Frame.Digest), pg.next
-	f.tools += len(pg.tools)
-	f.bytes += d.Frame.Size
-	switch {
-	case f.next != nil && e.Mono-f.began > listPatience*p.Config.ProbeTimeout*1_000_000:
-		f.code, f.reason = CodeListTimeout, "reading all pages takes longer than three times probe_timeout"
-	case f.bytes > MaxList:
-		f.code, f.reason = CodeListLimit, "the list has more than 64 MiB"
-	case f.tools > MaxTools:
-		f.code, f.reason = CodeListLimit, "the list has more than 25000 tools"
-	case f.next != nil && len(f.pages) >= MaxPages:
-		f.code, f.reason = CodeListLimit, "the list has more than 100 pages"
-	case f.next != nil && contains(f.cursors, *f.next):
-		f.code, f.reason = CodeListCursor, "the same nextCursor came twice"
-	}
-}
-
-func (s *State) applyCatalog(seq int64, d CatalogAccepted) {
-	p := s.current(d.At)
-	if p == nil {
-		return
-	}
-	var c Catalog
-	if p.fetch != nil {
-		c, _, _ = buildCatalog(p.fetch.pages)
-	} else {
-		c = Catalog{Digest: catalogDigest(nil), CacheScope: ScopePrivate}
-	}
-	for i := range c.Tools { // the frames they were cut from are not kept
-		c.Tools[i].Definition = c.Tools[i].Definition.Clone()
-	}
-	c.Seq = seq
-	p.Catalog, p.fetch = &c, nil
-	p.listed, p.settled, p.Code, p.Reason = true, true, "", ""
-	p.Warnings = addNew(p.Warnings, d.Warnings...)
-}
-
-func (s *State) applyCatalogRefused(d CatalogRefused) {
-	if p := s.current(d.At); p != nil {
-		p.fetch, p.settled, p.Code, p.Reason = nil, true, d.Code, d.Reason
-		p.listed = p.Catalog != nil
-		if p.listed {
-			p.Warnings = addNew(p.Warnings, "the last good list is served: "+d.Reason)
-		}
 	}
 }

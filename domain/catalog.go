@@ -1,162 +1,146 @@
 package domain
 
-import (
-	"math"
-	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
-
-// Bounds of one catalog. A list beyond them is refused and the last good one
-// kept.
-const (
-	MaxPages = 100
-	MaxTools = 25_000
-	MaxList  = 64 << 20 // bytes of all its pages
-
-	listPatience = 3       // times probe_timeout for all its pages together
-	MaxCursor    = 4 << 10 // bytes
-)
+import "waybill/domain/catalog"
 
 // Cache scopes.
 const (
-	ScopePrivate = "private"
-	ScopePublic  = "public"
+	ScopePrivate = catalog.ScopePrivate
+	ScopePublic  = catalog.ScopePublic
 )
-
-// Tool is one tool of a catalog.
-type Tool struct {
-	Local      string
-	Digest     string         // SHA-256 of the definition's bytes, hex
-	Definition jsontext.Value // as the peer wrote it
-}
-
-// BadTool is a tool left out of a catalog.
-type BadTool struct {
-	Position int // from 0, over all pages
-	Name     string
-	Code     Code
-}
 
 // Catalog is the list of tools one peer gave, complete and checked.
 type Catalog struct {
-	Seq        int64 // the catalog.accepted that made it
-	Tools      []Tool
-	Digest     string
-	CacheScope string
-	TTL        int64 // milliseconds
-
-	index map[string]int // of Tools, by local name
+	Seq int64 // the catalog.accepted that made it
+	catalog.Catalog
 }
 
-// page is one answered tools/list.
-type page struct {
-	tools    []jsontext.Value
-	next     *string
-	scope    string
-	ttl      int64
-	warnings []string
+func emptyCatalog() catalog.Catalog { return catalog.Empty() }
+
+// listPatience is how many times probe_timeout all pages of a list together may take.
+const listPatience = 3
+
+// fetch is a list being read, page by page.
+type fetch struct {
+	id         int64
+	why        string
+	pages      []catalog.Page
+	frames     []string // digests
+	cursors    []string
+	tools      int
+	bytes      int64
+	began      int64 // monotonic clock
+	received   int64 // monotonic clock of the first page
+	freshUntil int64 // of the page that expires first
+	code       Code  // set where the last page was no good
+	reason     string
+	next       *string
 }
 
-// parsePage reads an answer to tools/list. A modern answer must say resultType
-// "complete"; a legacy one that says nothing is complete (specification,
-// server/tools and basic, "ResultType").
-func parsePage(frame []byte, era Era) (page, Code, string) {
-	m, err := ParseMessage(frame)
-	if err != nil || !m.Is2() || (m.Result != nil) == (m.Error != nil) {
-		return page{}, CodeListInvalid, "the answer to tools/list is no JSON-RPC response"
+func (s *State) applyListRequested(mono int64, d ListRequested) {
+	s.nextRequest = max(s.nextRequest, d.RequestID)
+	l := s.current(d.At).line(d.Context)
+	if l == nil {
+		return
 	}
-	if m.Error != nil {
-		code, _, _ := rpcError(m.Error)
-		return page{}, CodeListError, "tools/list was answered with error " + strconv.FormatInt(code, 10)
+	if l.fetch == nil || d.Page == 1 {
+		l.fetch = &fetch{began: mono, why: d.Why, freshUntil: forever}
+		l.begun, l.dueAt, l.dueWhy, l.dirty = max(1, mono), 0, "", false
 	}
-	r := object(m.Result)
-	if era == EraModern || r["resultType"] != nil {
-		if s, _ := text(r["resultType"]); s != "complete" {
-			return page{}, CodeListInvalid, `the answer to tools/list has no resultType "complete"`
-		}
+	l.fetch.id = d.RequestID
+	if d.Cursor != nil {
+		l.fetch.cursors = append(l.fetch.cursors, *d.Cursor)
 	}
-	var p page
-	if !elements(r["tools"], func(v jsontext.Value) { p.tools = append(p.tools, v) }) {
-		return page{}, CodeListInvalid, "the answer to tools/list has no list of tools"
-	}
-	p.ttl, p.scope = 0, ScopePrivate
-	if era == EraModern {
-		p.ttl, p.scope, p.warnings = cacheHints(r, "tools/list")
-	}
-	return p.withCursor(r["nextCursor"])
 }
 
-func (p page) withCursor(v jsontext.Value) (page, Code, string) {
-	if v == nil || v.Kind() == 'n' {
-		return p, "", ""
+func (s *State) applyListed(e Event, d CatalogListed) {
+	l := s.reading(d.At, d.RequestID)
+	if l == nil {
+		return
 	}
-	s, ok := text(v)
+	modern := l.peer.Era == EraModern
+	pg, problem, reason := catalog.ParsePage(e.Evidence, modern)
+	f := l.fetch
+	if problem != "" {
+		f.code, f.reason = Code(problem), reason
+		return
+	}
+	if len(f.pages) == 0 {
+		f.received = e.Mono
+	}
+	if modern { // the legacy era knows no ttl
+		f.freshUntil = min(f.freshUntil, e.Mono+pg.TTL()*1_000_000)
+	}
+	f.pages, f.frames, f.next = append(f.pages, pg), append(f.frames, d.Frame.Digest), pg.Next()
+	f.tools += pg.Tools()
+	f.bytes += d.Frame.Size
+	f.bound(e.Mono, l.peer.Config.ProbeTimeout)
+}
+
+// bound stops a list that is too long in any way.
+func (f *fetch) bound(mono, patience int64) {
 	switch {
-	case !ok:
-		return page{}, CodeListCursor, "nextCursor is no string"
-	case len(s) > MaxCursor:
-		return page{}, CodeListCursor, "nextCursor is longer than 4096 bytes"
+	case f.next != nil && mono-f.began > listPatience*patience*1_000_000:
+		f.code, f.reason = CodeListTimeout, "reading all pages takes longer than three times probe_timeout"
+	case f.bytes > catalog.MaxList:
+		f.code, f.reason = CodeListLimit, "the list has more than 64 MiB"
+	case f.tools > catalog.MaxTools:
+		f.code, f.reason = CodeListLimit, "the list has more than 25000 tools"
+	case f.next != nil && len(f.pages) >= catalog.MaxPages:
+		f.code, f.reason = CodeListLimit, "the list has more than 100 pages"
+	case f.next != nil && contains(f.cursors, *f.next):
+		f.code, f.reason = CodeListCursor, "the same nextCursor came twice"
 	}
-	p.next = &s
-	return p, "", ""
 }
 
-// cacheHints reads ttlMs and cacheScope of a modern result. What is missing or
-// bad is taken as 0 and private, with a warning (specification,
-// server/utilities/caching).
-func cacheHints(m map[string]jsontext.Value, method string) (ttl int64, scope string, warnings []string) {
-	scope = ScopePrivate
-	f, err := strconv.ParseFloat(string(m["ttlMs"]), 64)
-	if m["ttlMs"].Kind() != '0' || err != nil || f < 0 || f > math.MaxInt32*1000 {
-		warnings = append(warnings, "cache hint: "+method+" has no usable ttlMs, taken as 0")
-	} else {
-		ttl = int64(f)
+func (s *State) applyCatalog(e Event, d CatalogAccepted) {
+	l := s.current(d.At).line(d.Context)
+	if l == nil {
+		return
 	}
-	switch s, _ := text(m["cacheScope"]); s {
-	case ScopePublic:
-		scope = ScopePublic
-	case ScopePrivate:
-	default:
-		warnings = append(warnings, "cache hint: "+method+" has no usable cacheScope, taken as private")
+	c := emptyCatalog()
+	l.freshUntil, l.receivedAt = forever, max(1, e.Mono)
+	if f := l.fetch; f != nil {
+		var bad []catalog.BadTool
+		c, bad, _ = l.build()
+		l.rejected = rejectedDigest(bad)
+		l.freshUntil, l.receivedAt = f.freshUntil, max(1, f.received)
 	}
-	return ttl, scope, warnings
+	var tools []catalog.Tool = c.Tools
+	for i := range tools { // the frames they were cut from are not kept
+		tools[i].Definition = tools[i].Definition.Clone()
+	}
+	p := l.peer
+	l.unchanged++
+	if l.catalog == nil || l.catalog.Digest != c.Digest {
+		l.unchanged = 0
+	}
+	l.catalog, l.fetch = &Catalog{Seq: e.Seq, Catalog: c}, nil
+	if l.dirty {
+		l.freshUntil = 0
+	}
+	l.listed, l.settled, l.failures, l.failedAt = true, true, 0, 0
+	p.Code, p.Reason = "", ""
+	p.Warnings = addNew(p.Warnings, d.Warnings...)
+	l.learn(l.catalog)
+	s.retable(p)
 }
 
-// buildCatalog puts pages together: tools in order of page and position, the
-// unusable and the repeated left out one by one. The list is as fresh as its
-// earliest-expiring page, and public only if every page is.
-func buildCatalog(pages []page) (c Catalog, bad []BadTool, warnings []string) {
-	c.index = map[string]int{}
-	position := 0
-	c.CacheScope = ScopePublic
-	for i, p := range pages {
-		warnings = addNew(warnings, p.warnings...)
-		if p.scope != pages[0].scope {
-			warnings = addNew(warnings, "cache hint: the pages of tools/list disagree on cacheScope, taken as private")
-		}
-		if p.scope != ScopePublic {
-			c.CacheScope = ScopePrivate
-		}
-		if i == 0 || p.ttl < c.TTL {
-			c.TTL = p.ttl
-		}
-		for _, v := range p.tools {
-			t, code := parseTool(v)
-			if _, again := c.index[t.Local]; code == "" && again {
-				code = CodeToolDuplicate
-			}
-			if code != "" {
-				bad = append(bad, BadTool{Position: position, Name: shortName(t.Local), Code: code})
-			} else {
-				c.index[t.Local] = len(c.Tools)
-				c.Tools = append(c.Tools, t)
-			}
-			position++
-		}
+func (s *State) applyCatalogRefused(mono int64, d CatalogRefused) {
+	l := s.current(d.At).line(d.Context)
+	if l == nil {
+		return
 	}
-	c.Digest = catalogDigest(c.Tools)
-	return c, bad, warnings
+	p := l.peer
+	l.fetch, l.settled, l.listed, l.dirty = nil, true, l.catalog != nil, false
+	l.freshUntil = 0 // also where its time was not over, or it has none
+	p.Code, p.Reason = d.Code, d.Reason
+	l.failures++
+	if l.failedAt == 0 {
+		l.failedAt = max(1, mono)
+	}
+	if l.listed {
+		p.Warnings = addNew(p.Warnings, "the last good list is served: "+d.Reason)
+	}
 }
 
 // addNew appends what is not there yet: a warning is worth one line, however
@@ -168,78 +152,4 @@ func addNew(list []string, more ...string) []string {
 		}
 	}
 	return list
-}
-
-func parseTool(v jsontext.Value) (Tool, Code) {
-	m := object(v)
-	name, ok := text(m["name"])
-	t := Tool{Local: name, Definition: v, Digest: digest(v)}
-	switch {
-	case !ok || name == "":
-		return t, CodeToolUnnamed
-	case !ValidToolName(name):
-		return t, CodeToolNameInvalid
-	case !ofObjects(m["inputSchema"]):
-		return t, CodeToolSchemaInvalid
-	}
-	return t, ""
-}
-
-// ofObjects reports whether an inputSchema describes objects, as that of a tool
-// must: it is an object with type "object" (specification, schema, "Tool").
-func ofObjects(schema jsontext.Value) bool {
-	s, _ := text(object(schema)["type"])
-	return s == "object"
-}
-
-// ValidToolName reports whether a local name may enter a namespace: 1 to 128
-// of A-Z a-z 0-9 _ - . / (specification, server/tools, "Tool Names", and the
-// slash that earlier revisions allowed). Look-alikes and control characters
-// stay out this way.
-func ValidToolName(s string) bool {
-	if s == "" || len(s) > 128 {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		if !nameByte(s[i]) && s[i] != '.' && s[i] != '/' && (s[i] < 'A' || s[i] > 'Z') {
-			return false
-		}
-	}
-	return true
-}
-
-func nameByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-}
-
-// ValidName reports whether s can name a peer, a node, a host or an
-// authorization context: [a-z0-9][a-z0-9_-]{0,62}.
-func ValidName(s string) bool {
-	if s == "" || len(s) > 63 || s[0] == '_' || s[0] == '-' {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		if !nameByte(s[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func shortName(s string) string {
-	const most = 128
-	if len(s) > most {
-		s = s[:most]
-	}
-	q := strconv.QuoteToASCII(s)
-	return q[1 : len(q)-1]
-}
-
-func catalogDigest(tools []Tool) string {
-	var b []byte
-	for _, t := range tools {
-		b = appendField(b, t.Local)
-		b = appendField(b, t.Digest)
-	}
-	return digest(b)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"waybill/domain/catalog"
 )
 
 const hints = `,"resultType":"complete","ttlMs":1000,"cacheScope":"public"`
@@ -47,7 +49,7 @@ func TestListIsReadPageByPage(t *testing.T) {
 
 // TestListThatIsRefused runs every way in which a page can be no good.
 func TestListThatIsRefused(t *testing.T) {
-	long := `"` + strings.Repeat("c", MaxCursor+1) + `"`
+	long := `"` + strings.Repeat("c", catalog.MaxCursor+1) + `"`
 	for _, c := range []struct {
 		name, source string
 		pages        []string
@@ -95,13 +97,13 @@ func TestListThatIsRefused(t *testing.T) {
 func TestListLimits(t *testing.T) {
 	w := listing(t, EraModern)
 	var out []Event
-	for i := 0; i < MaxPages; i++ {
+	for i := 0; i < catalog.MaxPages; i++ {
 		out = w.listed("archive", listPage(next(fmt.Sprintf(`"c%d"`, i)), fmt.Sprint("t", i)))
 	}
-	if d := must[CatalogRefused](t, out); d.Code != CodeListLimit || !strings.Contains(d.Reason, "100 pages") || w.count("tools/list") != MaxPages {
-		t.Errorf("after %d pages: %+v", MaxPages, d)
+	if d := must[CatalogRefused](t, out); d.Code != CodeListLimit || !strings.Contains(d.Reason, "100 pages") || w.count("tools/list") != catalog.MaxPages {
+		t.Errorf("after %d pages: %+v", catalog.MaxPages, d)
 	}
-	names := make([]string, MaxTools+1)
+	names := make([]string, catalog.MaxTools+1)
 	for i := range names {
 		names[i] = fmt.Sprint("t", i)
 	}
@@ -110,15 +112,15 @@ func TestListLimits(t *testing.T) {
 		t.Errorf("after %d tools: %+v", len(names), d)
 	}
 	w = listing(t, EraModern)
-	if d := must[CatalogAccepted](t, w.listed("archive", listPage(hints, names[1:]...))); d.Tools != MaxTools {
-		t.Errorf("accepted %d tools, want %d", d.Tools, MaxTools)
+	if d := must[CatalogAccepted](t, w.listed("archive", listPage(hints, names[1:]...))); d.Tools != catalog.MaxTools {
+		t.Errorf("accepted %d tools, want %d", d.Tools, catalog.MaxTools)
 	}
 	w = listing(t, EraModern)
-	for i := 1; i < MaxPages; i++ {
+	for i := 1; i < catalog.MaxPages; i++ {
 		w.listed("archive", listPage(next(fmt.Sprintf(`"c%d"`, i))))
 	}
-	if d := must[CatalogAccepted](t, w.listed("archive", listPage(hints, "last"))); len(d.Pages) != MaxPages {
-		t.Errorf("accepted %d pages, want %d", len(d.Pages), MaxPages)
+	if d := must[CatalogAccepted](t, w.listed("archive", listPage(hints, "last"))); len(d.Pages) != catalog.MaxPages {
+		t.Errorf("accepted %d pages, want %d", len(d.Pages), catalog.MaxPages)
 	}
 }
 
@@ -182,7 +184,7 @@ func TestDuplicatesAcrossPages(t *testing.T) {
 	if d := must[ToolRejected](t, out); d.Code != CodeToolDuplicate || d.Name != "b" || d.Position != 2 {
 		t.Errorf("rejected %+v", d)
 	}
-	_, _, tools := w.s.Tools()
+	tools := listTools(w.s).Tools
 	if len(tools) != 3 || strings.Contains(string(tools[1].Definition), "other") || string(tools[1].Definition) != toolDef("b") {
 		t.Errorf("b is %s", tools[1].Definition)
 	}

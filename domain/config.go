@@ -28,6 +28,8 @@ type Config struct {
 	Inflight  int          `json:"inflight"`                      // calls under way at once, all peers together
 	Peers     []PeerConfig `json:"peers"`                         // sorted by name
 	Retention int64        `json:"payload_retention_ms,omitzero"` // of kept payloads; 0: until they are erased
+	Moved     int64        `json:"moved_window_ms,omitzero"`      // MovedWindow where 0
+	Partial   bool         `json:"partial_merges,omitzero"`       // namespaces are digested, and their lists named, in parts
 }
 
 // PeerConfig is one peer of a Config. Times are in milliseconds.
@@ -65,6 +67,18 @@ type PeerConfig struct {
 	Attempts     int               `json:"attempts,omitzero"`          // starts in a row before quarantine; 8 where 0
 	Keep         bool              `json:"keep_payloads,omitzero"`     // the bytes of its calls are kept
 	Quarantine   int64             `json:"quarantine_ms,omitzero"`     // until the next start after it; 10 minutes where 0
+	Contexts     []string          `json:"contexts,omitzero"`          // authorization contexts, sorted; the default one where nil
+	Lists        *ListRules        `json:"lists,omitzero"`             // nil: lists are read once, when the peer comes up
+}
+
+// ListRules say how the lists of a peer are kept. Times are in milliseconds.
+type ListRules struct {
+	Interval int64 `json:"interval_ms"`                // between two readings of one list, at least; 1 or more
+	Refresh  int64 `json:"refresh_ms,omitzero"`        // a list is read again after so long; 0 for never
+	Stale    int64 `json:"stale_ms"`                   // a list that cannot be read again is served for so long
+	Listen   int64 `json:"listen_timeout_ms,omitzero"` // for the acknowledgement of a subscription; 0 opens none
+	Hold     bool  `json:"hold_changed,omitzero"`      // changed tools are not routed until they are approved
+	Distrust bool  `json:"distrust_public,omitzero"`   // a public list is not shared between contexts
 }
 
 // EncodeConfig returns the bytes that stand as the evidence of config.loaded:
@@ -91,6 +105,24 @@ func namingDigest(c Config) string {
 		b = appendField(b, p.Command)
 	}
 	return digest(b)
+}
+
+// ValidName reports whether s can name a peer, a node, a host or an
+// authorization context: [a-z0-9][a-z0-9_-]{0,62}.
+func ValidName(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '_' || s[0] == '-' {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if !nameByte(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func nameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
 // Ref points at evidence kept with the log.

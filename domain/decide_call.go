@@ -16,7 +16,20 @@ func (s *State) decideCall(e Event, d CallReceived) []Data {
 	if d.goesOn() {
 		return s.decideContinuation(e, d)
 	}
-	return s.route(e, d, taken{})
+	out := s.route(e, d, taken{})
+	if missed(out) {
+		out = append(out, s.decideMissed(contextKey(d.Context), e.Mono)...)
+	}
+	return out
+}
+
+// missed reports whether a call was refused because nobody has its tool.
+func missed(list []Data) bool {
+	if len(list) == 0 {
+		return false
+	}
+	d, ok := list[0].(CallRefused)
+	return ok && d.Code == CodeUnknownTool
 }
 
 // taken counts what decisions claim that are not applied yet.
@@ -50,24 +63,30 @@ func (s *State) crowded() (Code, string) {
 
 // route finds where a call goes.
 func (s *State) route(e Event, d CallReceived, claimed taken) []Data {
-	if s.namespace.generation == 0 {
+	ns := s.space(d.Context)
+	if ns == nil || ns.generation == 0 {
 		return d.hold("", CodeNotReady, notReady)
 	}
-	b, code, reason := s.lookUp(e.Time, d)
+	name, b, code, reason := s.lookUp(ns, e.Time, d)
 	if code != "" {
 		return []Data{CallRefused{CallID: d.CallID, Code: code, Reason: reason}}
 	}
 	p := s.Peer(b.owner.Peer)
-	if code, reason := p.closedFor(b.owner); code != "" {
+	if code, reason := p.closedFor(b.owner, d.Context, e.Mono); code != "" {
 		return d.hold(b.owner.Peer, code, reason)
 	}
 	if code, reason := p.crowded(claimed); code != "" {
 		return []Data{CallRefused{CallID: d.CallID, Code: code, Reason: reason}}
 	}
 	t := p.timing(d)
-	return []Data{CallRouted{CallID: d.CallID, At: p.at(), RequestID: s.nextRequest + 1 + claimed.ids, Tool: d.Tool, Local: b.owner.Local,
-		Era: p.Era, Version: p.Version, Capabilities: p.declared(d), Generation: s.namespace.generation,
-		Namespace: s.namespace.seq, Catalog: p.Catalog.Seq, Deadline: t.deadline, Idle: t.idle, Limit: t.limit, Progress: t.progress}}
+	c, _ := p.catalogFor(contextKey(d.Context))
+	cache := ""
+	if p.rules() != nil {
+		cache, _ = p.verdict(contextKey(d.Context), e.Mono)
+	}
+	return []Data{CallRouted{CallID: d.CallID, At: p.at(), RequestID: s.nextRequest + 1 + claimed.ids, Tool: name, Local: b.owner.Local,
+		Era: p.Era, Version: p.Version, Capabilities: p.declared(d), Generation: ns.generation, Namespace: ns.seq, Catalog: c.Seq,
+		Deadline: t.deadline, Idle: t.idle, Limit: t.limit, Progress: t.progress, Context: contextWord(p.asked(contextKey(d.Context))), Cache: cache}}
 }
 
 const notReady = "the peers are still being probed and listed; try again shortly"
@@ -88,36 +107,63 @@ func (s *State) admitCall(d CallReceived) (Code, string) {
 	switch {
 	case s.Rejected != nil:
 		return s.Rejected.Code, s.Rejected.Reason
-	case s.namespace.generation == 0:
+	case s.space(d.Context) == nil || s.space(d.Context).generation == 0:
 		return CodeNotReady, notReady
 	}
 	return "", ""
 }
 
 // lookUp finds the owner of a canonical name.
-func (s *State) lookUp(now int64, d CallReceived) (binding, Code, string) {
-	ns := &s.namespace
-	b, ok := ns.bindings[d.Tool]
-	if !ok {
-		if c, contested := ns.collisions[d.Tool]; contested && c.Winner == nil {
-			return b, CodeAmbiguousOwner, fmt.Sprintf("%d tools claim this name and none owns it (event %d)", len(c.Candidates), c.seq)
-		}
-		return b, CodeUnknownTool, "no peer has a tool of this name; see waybill tools"
+func (s *State) lookUp(ns *namespace, now int64, d CallReceived) (string, binding, Code, string) {
+	name, code, reason := ns.canonical(d)
+	if code != "" {
+		return name, binding{}, code, reason
 	}
-	moved, hasMoved := ns.movedAt[d.Tool]
+	b, ok := ns.bindings[name]
+	if !ok {
+		if c, contested := ns.collisions[name]; contested && c.Winner == nil {
+			return name, b, CodeAmbiguousOwner, fmt.Sprintf("%d tools claim this name and none owns it (event %d)", len(c.Candidates), c.seq)
+		}
+		return name, b, CodeUnknownTool, "no peer has a tool of this name; see waybill tools"
+	}
+	moved, hasMoved := ns.movedAt[name]
 	switch {
 	case d.Generation > ns.generation:
-		return b, CodeUnknownGen, fmt.Sprintf("generation %d does not exist yet; the namespace is at %d", d.Generation, ns.generation)
+		return name, b, CodeUnknownGen, fmt.Sprintf("generation %d does not exist yet; the namespace is at %d", d.Generation, ns.generation)
 	case d.Generation != 0 && b.since > d.Generation:
-		return b, CodeStaleRoute, fmt.Sprintf("the route of this name changed at generation %d; read the tools again", b.since)
-	case d.Generation == 0 && hasMoved && now-moved < MovedWindow:
-		return b, CodeNameMoved, "this name changed its owner less than ten minutes ago; read the tools again and name the generation"
+		return name, b, CodeStaleRoute, fmt.Sprintf("the route of this name changed at generation %d; read the tools again", b.since)
+	case d.Generation == 0 && hasMoved && now-moved < s.Config.movedWindow():
+		return name, b, CodeNameMoved, "this name changed its owner less than ten minutes ago; read the tools again and name the generation"
 	}
-	return b, "", ""
+	return name, b, "", ""
+}
+
+// ModelForm is the form of names that model APIs take.
+const ModelForm = "model"
+
+// canonical finds the canonical name that a call means. A name in the form of
+// models is found by lookup alone.
+func (ns *namespace) canonical(d CallReceived) (string, Code, string) {
+	if d.Form != ModelForm {
+		return d.Tool, "", ""
+	}
+	name, ok := ns.table.FromModel(d.Tool)
+	if !ok {
+		return d.Tool, CodeUnknownTool, "no tool has this name in the form of models, or two have; see model_name in waybill tools --json"
+	}
+	return name, "", ""
+}
+
+func (c Config) movedWindow() int64 {
+	if c.Moved > 0 {
+		return c.Moved * 1_000_000
+	}
+	return MovedWindow
 }
 
 // closedFor says why no call can go to the peer now.
-func (p *Peer) closedFor(o Owner) (Code, string) {
+func (p *Peer) closedFor(o Owner, context string, mono int64) (Code, string) {
+	c, l := p.served(context)
 	switch {
 	case p == nil:
 		return CodePeerUnavailable, "peer " + o.Peer + " is not configured any more"
@@ -125,12 +171,22 @@ func (p *Peer) closedFor(o Owner) (Code, string) {
 		return CodePeerUnavailable, "peer " + p.Name + " is not running: " + p.why()
 	case p.Era == EraUnknown:
 		return CodeEraUnknown, "the era of peer " + p.Name + " is not known: " + p.why()
-	case !p.listed || p.Catalog == nil:
+	case c == nil || !l.listed:
 		return CodePeerUnavailable, "peer " + p.Name + " has not listed its tools yet: " + p.why()
-	case !p.Catalog.has(o.Local):
+	case l.overdue(mono):
+		return CodePeerUnavailable, "peer " + p.Name + ": " + l.unread()
+	case !c.Has(o.Local):
 		return CodeUnknownTool, "peer " + p.Name + " does not list this tool any more"
 	}
-	return "", ""
+	return l.held(o.Local)
+}
+
+// served is catalogFor of a peer that may not be there.
+func (p *Peer) served(context string) (*Catalog, *line) {
+	if p == nil {
+		return nil, nil
+	}
+	return p.catalogFor(contextKey(context))
 }
 
 func (p *Peer) why() string {
@@ -178,14 +234,20 @@ func (s *State) decideFailed(mono int64, d ExchangeFailed) []Data {
 	if c := s.waiting(d.At, d.RequestID); c != nil {
 		return s.decideLost(mono, c, d)
 	}
+	if l := s.reading(d.At, d.RequestID); l != nil {
+		out := CatalogRefused{At: d.At, Context: contextWord(l.context), Code: d.Code, Reason: d.unreadable(MethodList)}
+		if d.Code == CodeTransportLost {
+			out.Code, out.Reason = CodeListLost, "the transport was lost while tools/list was under way"
+		}
+		return []Data{out}
+	}
+	if l := s.listening(d.At, d.RequestID); l != nil {
+		return l.decideListenLost(mono, d)
+	}
 	p := s.current(d.At)
 	switch {
 	case p == nil:
 		return nil
-	case p.fetch != nil && p.fetch.id == d.RequestID && d.Code == CodeTransportLost:
-		return []Data{CatalogRefused{At: p.at(), Code: CodeListLost, Reason: "the transport was lost while tools/list was under way"}}
-	case p.fetch != nil && p.fetch.id == d.RequestID:
-		return []Data{CatalogRefused{At: p.at(), Code: d.Code, Reason: d.unreadable(MethodList)}}
 	case p.probing(d.RequestID) && d.Code != CodeTransportLost:
 		return refuse(p, d.Code, d.unreadable(p.probe.method)+"; the peer stays closed, see limits.frame and capabilities:", "")
 	}
@@ -216,12 +278,16 @@ func (s *State) decideDeadline(d DeadlinePassed) []Data {
 		return out
 	}
 	p := s.current(d.At)
+	if l := s.reading(d.At, d.RequestID); l != nil {
+		return []Data{CatalogRefused{At: p.at(), Context: contextWord(l.context), Code: CodeListTimeout,
+			Reason: fmt.Sprintf("tools/list was not answered within %d ms (%s)", p.Config.listTimeout(), p.Config.listKey())}}
+	}
+	if l := s.listening(d.At, d.RequestID); l != nil {
+		return l.decideUnheard()
+	}
 	switch {
 	case p == nil:
 		return nil
-	case p.fetch != nil && p.fetch.id == d.RequestID:
-		return []Data{CatalogRefused{At: p.at(), Code: CodeListTimeout,
-			Reason: fmt.Sprintf("tools/list was not answered within %d ms (%s)", p.Config.listTimeout(), p.Config.listKey())}}
 	case p.health == d.RequestID && d.RequestID != 0:
 		return p.decideUnhealthy()
 	case p.probing(d.RequestID):

@@ -28,7 +28,8 @@ func (s *State) decideAnswered(e Event, d CallAnswered) []Data {
 		return s.decideContinue(e.Mono, c)
 	}
 	status, code, ran := c.settle(s.Peer(c.at.Peer), d.Facts)
-	return []Data{CallSettled{CallID: c.id, Status: status, Code: code, Ran: ran}}
+	out := []Data{CallSettled{CallID: c.id, Status: status, Code: code, Ran: ran}}
+	return append(out, s.decideUnknown(e.Mono, c, d.Facts)...)
 }
 
 // rejected names the rule by which a call is sent again that the peer rejected
@@ -106,7 +107,7 @@ func (c *call) left(mono int64) int64 { return (c.deadlineAt - mono) / 1_000_000
 // were taken by decisions that are not applied yet.
 func (s *State) resend(mono int64, c *call, rule, by string, skip int64) (CallResent, bool) {
 	p := s.Peer(c.owner.Peer)
-	if code, _ := p.closedFor(c.owner); code != "" || c.needsModern(rule) && p.Era != EraModern {
+	if code, _ := p.closedFor(c.owner, c.received.Context, mono); code != "" || c.needsModern(rule) && p.Era != EraModern {
 		return CallResent{}, false
 	}
 	t := p.timing(c.received)
@@ -119,7 +120,7 @@ func (s *State) resend(mono int64, c *call, rule, by string, skip int64) (CallRe
 	}
 	return CallResent{CallID: c.id, At: p.at(), RequestID: s.nextRequest + 1 + skip, After: c.reqID, Attempt: c.attempts + 1,
 		Rule: rule, By: by, Local: c.owner.Local, Era: p.Era, Version: p.Version, Capabilities: p.declared(c.received),
-		Deadline: t.deadline, Idle: t.idle, Limit: t.limit, Progress: t.progress}, true
+		Deadline: t.deadline, Idle: t.idle, Limit: t.limit, Progress: t.progress, Context: contextWord(p.asked(contextKey(c.received.Context)))}, true
 }
 
 // needsModern reports whether an exchange carries what only the modern era has: a
@@ -141,18 +142,19 @@ func (c *call) lost(p *Peer, written string) string {
 		return RuleRepeatable
 	case c.received.CarriesKey && p.Config.Idempotency[c.owner.Local] != "":
 		return RuleKey
-	case p.Config.TrustHints && p.Catalog.harmless(c.owner.Local):
+	case p.Config.TrustHints && p.harmless(c):
 		return RuleHints
 	}
 	return ""
 }
 
 // harmless reports whether a tool's own hints say that it may run twice.
-func (c *Catalog) harmless(local string) bool {
-	if c == nil {
+func (p *Peer) harmless(c *call) bool {
+	list, _ := p.served(c.received.Context)
+	if list == nil {
 		return false
 	}
-	hints := object(object(c.definition(local))["annotations"])
+	hints := object(object(list.Definition(c.owner.Local))["annotations"])
 	return hints["readOnlyHint"].Kind() == 't' || hints["idempotentHint"].Kind() == 't'
 }
 
@@ -221,7 +223,7 @@ func (s *State) release(mono int64, c *call, ids int64) Data {
 	if again, ok := s.resend(mono, c, rule, "", ids); ok && rule != "" {
 		return again
 	}
-	if code, _ := p.closedFor(c.owner); code == CodeUnknownTool || rule == "" {
+	if code, _ := p.closedFor(c.owner, c.received.Context, mono); code == CodeUnknownTool || rule == "" {
 		return CallSettled{CallID: c.id, Status: StatusLost, Code: c.held.code, Ran: c.held.ran}
 	}
 	return nil
@@ -301,17 +303,17 @@ func (s *State) OutputSchema(key string) jsontext.Value {
 	if c == nil {
 		return nil
 	}
-	p := s.Peer(c.owner.Peer)
-	if p == nil || p.Catalog == nil {
+	list, _ := s.Peer(c.owner.Peer).served(c.received.Context)
+	if list == nil {
 		return nil
 	}
-	return object(p.Catalog.definition(c.owner.Local))["outputSchema"]
+	return object(list.Definition(c.owner.Local))["outputSchema"]
 }
 
 // CarriesKey reports whether arguments hold a non-empty string under the name
 // that the tool is configured to honour as an idempotency key.
-func (s *State) CarriesKey(tool string, arguments jsontext.Value) bool {
-	b, ok := s.namespace.bindings[tool]
+func (s *State) CarriesKey(d CallReceived, arguments jsontext.Value) bool {
+	b, ok := s.bound(d)
 	if !ok {
 		return false
 	}

@@ -1,7 +1,7 @@
 package domain
 
 // decideCommand follows an operator's command, or says why it changes nothing.
-func (s *State) decideCommand(now int64, d OperatorCommanded) []Data {
+func (s *State) decideCommand(e Event, d OperatorCommanded) []Data {
 	code, reason := CodeUnknownCommand, "this version knows no such command"
 	switch d.Verb {
 	case VerbRevive:
@@ -11,19 +11,25 @@ func (s *State) decideCommand(now int64, d OperatorCommanded) []Data {
 		}
 		code, reason = c, r
 	case VerbResend:
-		out, c, r := s.decideResend(d)
+		out, c, r := s.decideResend(e.Mono, d)
+		if c == "" {
+			return out
+		}
+		code, reason = c, r
+	case VerbApprove:
+		out, c, r := s.decideApprove(d)
 		if c == "" {
 			return out
 		}
 		code, reason = c, r
 	case VerbErase:
-		out, c, r := s.decideErase(now, d)
+		out, c, r := s.decideErase(e.Time, d)
 		if c == "" {
 			return out
 		}
 		code, reason = c, r
 	}
-	return []Data{CommandRefused{By: d.By, Verb: d.Verb, Peer: d.Peer, Call: d.Call, Code: code, Reason: reason}}
+	return []Data{CommandRefused{By: d.By, Verb: d.Verb, Peer: d.Peer, Call: d.Call, Tool: d.Tool, Code: code, Reason: reason}}
 }
 
 // decideRevive starts a peer that is down, from the beginning: a fresh process, a
@@ -46,7 +52,7 @@ func (s *State) decideRevive(d OperatorCommanded) ([]Data, Code, string) {
 
 // decideResend sends a call again that was lost or timed out, with the arguments
 // it was made with.
-func (s *State) decideResend(d OperatorCommanded) ([]Data, Code, string) {
+func (s *State) decideResend(mono int64, d OperatorCommanded) ([]Data, Code, string) {
 	c := s.ended.get(d.Call)
 	switch {
 	case c == nil:
@@ -60,7 +66,7 @@ func (s *State) decideResend(d OperatorCommanded) ([]Data, Code, string) {
 	case *d.Arguments != c.received.Arguments:
 		return nil, CodePayloadNotKept, "these are not the arguments that the call was made with, byte for byte"
 	}
-	if code, reason := s.Peer(c.owner.Peer).closedFor(c.owner); code != "" {
+	if code, reason := s.Peer(c.owner.Peer).closedFor(c.owner, c.received.Context, mono); code != "" {
 		return nil, code, reason
 	}
 	if code, reason := s.crowded(); code != "" {
@@ -69,7 +75,7 @@ func (s *State) decideResend(d OperatorCommanded) ([]Data, Code, string) {
 	if code, reason := s.Peer(c.owner.Peer).crowded(taken{}); code != "" {
 		return nil, code, reason
 	}
-	again, ok := s.resend(0, c, RuleOperator, d.By, 0)
+	again, ok := s.resend(mono, c, RuleOperator, d.By, 0)
 	if !ok {
 		return nil, CodePeerUnavailable, "the peer cannot take the call now"
 	}

@@ -110,10 +110,13 @@ func (p *Peer) unproven() string {
 // unlisted says that a peer whose process ended before its first list was
 // accepted or refused has none in this incarnation.
 func (p *Peer) unlisted() []Data {
-	if p.settled {
-		return nil
-	}
-	return []Data{CatalogRefused{At: p.at(), Code: CodeListLost, Reason: "the process ended while tools/list was under way"}}
+	var out []Data
+	p.each(func(l *line) {
+		if !p.settled && !l.settled {
+			out = append(out, CatalogRefused{At: p.at(), Context: contextWord(l.context), Code: CodeListLost, Reason: "the process ended while tools/list was under way"})
+		}
+	})
+	return out
 }
 
 // mayInitialize reports whether the operator's word allows one initialize.
@@ -231,7 +234,8 @@ func (p *Peer) selectModern(a Discovery, evidence string) []Data {
 		return refuse(p, CodeNoCommonVersion, "the server offers only "+offered(a.Versions)+"; no common modern version, and no downgrade is made", evidence)
 	}
 	return []Data{EraDetermined{At: p.at(), Era: EraModern, Version: version, Evidence: evidence,
-		HasTools: a.HasTools, Capabilities: p.probe.capabilities, Warnings: a.Warnings, HealthEvery: p.Config.HealthEvery}}
+		HasTools: a.HasTools, Capabilities: p.probe.capabilities, Warnings: a.Warnings, HealthEvery: p.Config.HealthEvery,
+		ListChanged: a.ListChanged && p.rules() != nil}}
 }
 
 func offered(versions []string) string {

@@ -83,6 +83,7 @@ type CommandRefused struct {
 	Verb   string `json:"verb"`
 	Peer   string `json:"peer,omitempty"`
 	Call   string `json:"call,omitempty"`
+	Tool   string `json:"tool,omitempty"`
 	Code   Code   `json:"code"`
 	Reason string `json:"reason"`
 }
@@ -124,6 +125,7 @@ type EraDetermined struct {
 	Capabilities jsontext.Value `json:"capabilities"` // declared from here on
 	Warnings     []string       `json:"warnings,omitempty"`
 	HealthEvery  int64          `json:"health_every_ms,omitzero"` // the first health.due comes after it; 0 for none
+	ListChanged  bool           `json:"list_changed,omitzero"`    // it advertises notices of changed tools
 }
 
 // EraRefused closes this incarnation: the era stays unknown. Reason says in
@@ -138,6 +140,7 @@ type EraRefused struct {
 // ListRequested orders one page of tools/list.
 type ListRequested struct {
 	At
+	Context      string         `json:"context,omitempty"`
 	RequestID    int64          `json:"request_id"`
 	Page         int            `json:"page"` // from 1
 	Cursor       *string        `json:"cursor"`
@@ -145,11 +148,13 @@ type ListRequested struct {
 	Version      string         `json:"version"`
 	Capabilities jsontext.Value `json:"capabilities"`
 	Deadline     int64          `json:"deadline_ms"`
+	Why          string         `json:"why,omitempty"` // "" where the peer has just come up
 }
 
 // CatalogAccepted makes a list the peer's last good one.
 type CatalogAccepted struct {
 	At
+	Context    string   `json:"context,omitempty"`
 	Digest     string   `json:"digest"` // over names and definitions
 	Tools      int      `json:"tools"`
 	CacheScope string   `json:"cache_scope"`
@@ -161,16 +166,19 @@ type CatalogAccepted struct {
 // CatalogRefused keeps the last good list, if there is one.
 type CatalogRefused struct {
 	At
-	Code   Code   `json:"code"`
-	Reason string `json:"reason"`
+	Context string `json:"context,omitempty"`
+	Code    Code   `json:"code"`
+	Reason  string `json:"reason"`
 }
 
 // ToolRejected leaves one tool out of a catalog.
 type ToolRejected struct {
 	At
+	Context  string `json:"context,omitempty"`
 	Position int    `json:"position"` // from 0, over all pages
 	Name     string `json:"name"`     // quoted to ASCII, shortened
 	Code     Code   `json:"code"`
+	Reason   string `json:"reason,omitempty"`
 }
 
 // CollisionDecided says who is routable under a contested name. Winner is null
@@ -232,6 +240,8 @@ type CallRouted struct {
 	Idle         int64          `json:"idle_ms,omitzero"`  // after progress; 0 where it extends nothing
 	Limit        int64          `json:"limit_ms,omitzero"` // however much progress there is
 	Progress     bool           `json:"progress,omitzero"` // a progressToken goes with it
+	Context      string         `json:"context,omitempty"`
+	Cache        string         `json:"cache,omitempty"` // the verdict on the list that it was found in
 }
 
 // Rules by which a call is sent again.
@@ -266,6 +276,7 @@ type CallResent struct {
 	Idle         int64          `json:"idle_ms,omitzero"`
 	Limit        int64          `json:"limit_ms,omitzero"`
 	Progress     bool           `json:"progress,omitzero"`
+	Context      string         `json:"context,omitempty"`
 }
 
 // CallHeld keeps a call until its peer is ready, for at most Wait. Code says why

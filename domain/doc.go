@@ -9,6 +9,6 @@
 // same Step, so a decision can be made again from the log alone.
 //
 // What may not enter: input or output, clocks, randomness, goroutines, the
-// order of a map, or any other package of this module. Time is a field of the
+// order of a map, or a package of this module outside of this folder. Time is a field of the
 // observation; the bytes a peer sent arrive joined to it as evidence.
 package domain

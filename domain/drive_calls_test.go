@@ -58,7 +58,7 @@ func (d *driver) submit(arg byte) {
 func (d *driver) see(c CallReceived) {
 	taken := d.w.s.CallTaken(c.CallKey())
 	if c.goesOn() {
-		taken = !d.w.s.Continues(d.w.now, c)
+		taken = !d.w.s.Continues(d.w.now, d.w.now, c)
 	}
 	if taken {
 		c.DuplicateOf, c.ID = c.ID, fmt.Sprint(GeneratedPrefix, len(d.w.log))

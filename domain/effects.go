@@ -22,13 +22,15 @@ type Send struct {
 	Era          Era    // EraUnknown for a probe
 	Version      string // stamped into _meta, or proposed by initialize
 	Capabilities jsontext.Value
-	Cursor       *string // of tools/list
-	Call         string  // key of the call, for tools/call: its arguments travel as the host wrote them
-	Tool         string  // local name, for tools/call
-	Deadline     int64   // milliseconds from release; the wait ends then
-	Idle         int64   // milliseconds from the last progress; 0 where progress extends nothing
-	Limit        int64   // milliseconds from release; no progress extends the wait beyond it
-	Progress     bool    // a progressToken goes with it: the request id
+	Cursor       *string  // of tools/list
+	Call         string   // key of the call, for tools/call: its arguments travel as the host wrote them
+	Tool         string   // local name, for tools/call
+	Deadline     int64    // milliseconds from release; the wait ends then
+	Idle         int64    // milliseconds from the last progress; 0 where progress extends nothing
+	Limit        int64    // milliseconds from release; no progress extends the wait beyond it
+	Progress     bool     // a progressToken goes with it: the request id
+	Context      string   // authorization context; "" for the default one
+	Types        []string // of subscriptions/listen; its Deadline is for the acknowledgement
 }
 
 // Body is what a tools/call carries besides what is decided: the bytes of the
@@ -76,6 +78,22 @@ type Remind struct {
 	After int64
 }
 
+// What a Due is about.
+const (
+	DueList         = "list"
+	DueSubscription = "subscription"
+)
+
+// Due reports list.due or subscription.due for a list of an incarnation after a
+// time, in milliseconds, in place of what was due before. One that is read, or an
+// incarnation that is gone, needs no reminder.
+type Due struct {
+	At
+	Context string // "" for the default one
+	What    string
+	After   int64
+}
+
 // Answer replies to the host: the call has ended.
 type Answer struct{ Call string }
 
@@ -101,6 +119,7 @@ func (Withdraw) effect()  {}
 func (Stop) effect()      {}
 func (Wake) effect()      {}
 func (Remind) effect()    {}
+func (Due) effect()       {}
 func (Answer) effect()    {}
 func (Halt) effect()      {}
 func (Erase) effect()     {}
@@ -124,10 +143,17 @@ func Effects(e Event) []Effect {
 		return []Effect{Stop{At: d.At, Kill: true}}
 	case ListRequested:
 		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: MethodList, Era: d.Era, Version: d.Version,
-			Capabilities: d.Capabilities, Cursor: d.Cursor, Deadline: d.Deadline}}
+			Capabilities: d.Capabilities, Cursor: d.Cursor, Deadline: d.Deadline, Context: d.Context}}
 	case HealthRequested:
 		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: d.Method, Era: d.Era, Version: d.Version,
 			Capabilities: d.Capabilities, Deadline: d.Deadline}, Remind{At: d.At, After: d.Every}}
+	case ListDeferred:
+		return []Effect{Due{At: d.At, Context: d.Context, What: DueList, After: d.Delay}}
+	case SubscriptionRequested:
+		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: MethodListen, Era: EraModern, Version: d.Version,
+			Capabilities: d.Capabilities, Deadline: d.Deadline, Context: d.Context, Types: d.Types}}
+	case SubscriptionClosed:
+		return d.effects()
 	case ConfigRejected:
 		return []Effect{Halt(d)}
 	case PayloadsErased:
@@ -141,11 +167,11 @@ func callEffects(e Event) []Effect {
 	case CallRouted:
 		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: MethodCall, Era: d.Era, Version: d.Version,
 			Capabilities: d.Capabilities, Call: d.CallKey(), Tool: d.Local, Deadline: d.Deadline,
-			Idle: d.Idle, Limit: d.Limit, Progress: d.Progress}}
+			Idle: d.Idle, Limit: d.Limit, Progress: d.Progress, Context: d.Context}}
 	case CallResent:
 		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: MethodCall, Era: d.Era, Version: d.Version,
 			Capabilities: d.Capabilities, Call: d.CallKey(), Tool: d.Local, Deadline: d.Deadline,
-			Idle: d.Idle, Limit: d.Limit, Progress: d.Progress}}
+			Idle: d.Idle, Limit: d.Limit, Progress: d.Progress, Context: d.Context}}
 	case CallHeld:
 		return []Effect{Wake{Call: d.CallKey(), After: d.Wait}}
 	case CallAbandoned:
@@ -156,6 +182,16 @@ func callEffects(e Event) []Effect {
 		return []Effect{Answer{d.CallKey()}}
 	}
 	return nil
+}
+
+func (d SubscriptionClosed) effects() (out []Effect) {
+	if d.Withdrawn {
+		out = append(out, Withdraw{At: d.At, RequestID: d.RequestID, Reason: string(d.Code)})
+	}
+	if d.Reopen > 0 {
+		out = append(out, Due{At: d.At, Context: d.Context, What: DueSubscription, After: d.Reopen})
+	}
+	return out
 }
 
 func (d EraDetermined) effects() []Effect {

@@ -65,9 +65,20 @@ func (s *State) decideRetention(now int64, d RetentionPassed) []Data {
 
 // Keeps reports whether payloads of a call to a tool are to be kept: the peer that
 // owns the name says so. Of a name that nobody owns nothing is kept.
-func (s *State) Keeps(tool string) bool {
-	b, ok := s.namespace.bindings[tool]
+func (s *State) Keeps(d CallReceived) bool {
+	b, ok := s.bound(d)
 	return ok && s.KeepsOf(b.owner.Peer)
+}
+
+// bound finds who owns the name that a call means, in its context.
+func (s *State) bound(d CallReceived) (binding, bool) {
+	ns := s.space(d.Context)
+	if ns == nil {
+		return binding{}, false
+	}
+	name, code, _ := ns.canonical(d)
+	b, ok := ns.bindings[name]
+	return b, ok && code == ""
 }
 
 // KeepsOf reports whether payloads of the calls of a peer are to be kept.

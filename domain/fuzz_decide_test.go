@@ -3,7 +3,6 @@ package domain
 import (
 	"bytes"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +39,7 @@ func sameTwice(t *testing.T, data []byte) {
 		}
 		folded.Apply(e)
 	}
-	if !reflect.DeepEqual(folded, first.w.s) {
+	if !sameState(folded, first.w.s) {
 		t.Fatalf("the state folded from the events is another one: %+v, %+v", folded, first.w.s)
 	}
 }
@@ -281,8 +280,8 @@ func driveFrames() []struct {
 func (d *driver) list(at At, arg byte) {
 	p := d.w.s.Peer(at.Peer)
 	id := int64(999_999)
-	if p.fetch != nil && arg < 250 {
-		id = p.fetch.id
+	if l := p.line(""); l.fetch != nil && arg < 250 {
+		id = l.fetch.id
 	}
 	tools := [][]string{{"x", "y"}, {"x"}, {"a/x", "y"}, {"x__y", "b__x", "x"}, {}, {"c", "x", "x", "bad name"}}[int(arg/3)%6]
 	more := []string{hints, "", hints, next(`"1"`), hints, `,"resultType":"odd"`}[int(arg/18)%6]

@@ -193,7 +193,7 @@ func TestCarriesKey(t *testing.T) {
 		{"b/x", `{"request_key":"k"}`, false},
 		{"none", `{"request_key":"k"}`, false},
 	} {
-		if got := w.s.CarriesKey(c.tool, jsontext.Value(c.arguments)); got != c.want {
+		if got := w.s.CarriesKey(CallReceived{Tool: c.tool}, jsontext.Value(c.arguments)); got != c.want {
 			t.Errorf("%s %s carries a key: %t", c.tool, c.arguments, got)
 		}
 	}

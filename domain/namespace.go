@@ -1,159 +1,161 @@
 package domain
 
 import (
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
+
+	"waybill/domain/names"
 )
 
 // Owner is a tool as its peer knows it.
-type Owner struct {
-	Peer  string `json:"peer"`
-	Local string `json:"local"`
-}
-
-// PeerTools is what Merge needs of one peer's catalog: its local names, each
-// once.
-type PeerTools struct {
-	Peer  string
-	Tools []string
-}
-
-// Binding gives a canonical name its owner.
-type Binding struct {
-	Canonical string
-	Owner     Owner
-}
+type Owner = names.Owner
 
 // Collision is a name that more than one tool laid claim to. Winner is nil
 // where nobody is routable under it.
-type Collision struct {
-	Name       string
-	Candidates []Owner
-	Winner     *Owner
+type Collision = names.Collision
+
+// namespace is what one authorization context calls by which name: the table in
+// force, and beside it the one that the lists would give now. The two differ only
+// until the names are merged.
+type namespace struct {
+	context    string
+	generation int64
+	seq        int64
+	digest     string
+	policy     string
+	tools      int
+	merged     bool // since the configuration in force was loaded
+	bindings   map[string]binding
+	order      []string // canonical names, sorted
+	lastOwner  map[string]Owner
+	movedAt    map[string]int64 // wall clock
+	collisions map[string]collisionRecord
+	contested  []string // names in collisions, sorted
+	inputs     map[string]Input
+
+	table   *names.Table        // of the lists as they are
+	sources map[string]*Catalog // that it was made from, by peer
+	rebuilt bool                // from nothing: whatever is in force may differ
 }
 
-// Merged is a namespace at one generation: what Merge returns.
-type Merged struct {
-	Bindings   []Binding   // sorted by canonical name
-	Collisions []Collision // sorted by name
-	Digest     string      // SHA-256 over bindings and unroutable names
+type binding struct {
+	owner Owner
+	since int64 // generation from which on the name has this owner
+	seq   int64 // of the namespace.merged that gave it
+	time  int64 // of it: wall clock
 }
 
-// Merge makes one namespace of many catalogs. It is a function of the set of
-// (peer, tool) alone: peers sorted by name, tools by name, byte order; arrival
-// has no part in it. No name is ever overwritten: of several claims to a bare
-// name the first in sort order keeps it and the others are prefixed
-// (prefix-on-collision) or left out (reject-on-collision); claims that still
-// meet, as a prefixed form with somebody's bare name, are all unroutable
-// (seed 2.1.0, rule 6).
-func Merge(policy, separator string, lists []PeerTools) Merged {
-	owners := sortedOwners(lists)
-	var m Merged
-	claims := map[string][]Owner{}
-	var names []string
-	claim := func(name string, o Owner) {
-		if claims[name] == nil {
-			names = append(names, name)
-		}
-		claims[name] = append(claims[name], o)
-	}
-	for i := 0; i < len(owners); {
-		j := i
-		for j < len(owners) && owners[j].Local == owners[i].Local {
-			j++
-		}
-		m.assign(policy, separator, owners[i:j], claim)
-		i = j
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if c := claims[name]; len(c) == 1 {
-			m.Bindings = append(m.Bindings, Binding{Canonical: name, Owner: c[0]})
-		} else {
-			m.Collisions = append(m.Collisions, Collision{Name: name, Candidates: c})
-		}
-	}
-	m.settle()
-	return m
+type collisionRecord struct {
+	Collision
+	policy string
+	seq    int64
 }
 
-// assign claims names for the owners of one local name, sorted by peer.
-func (m *Merged) assign(policy, separator string, same []Owner, claim func(string, Owner)) {
-	local := same[0].Local
-	prefixed := func(o Owner) string { return o.Peer + separator + o.Local }
-	if policy == PrefixAlways {
-		for _, o := range same {
-			claim(prefixed(o), o)
+func newNamespace(context string) *namespace {
+	return &namespace{context: context, bindings: map[string]binding{}, lastOwner: map[string]Owner{}, movedAt: map[string]int64{},
+		collisions: map[string]collisionRecord{}, inputs: map[string]Input{}, sources: map[string]*Catalog{},
+		table: names.NewTable(PrefixOnCollision, "/")}
+}
+
+// space returns the namespace of a context; nil where none is configured.
+func (s *State) space(context string) *namespace {
+	if context = contextKey(context); slices.Contains(s.contexts, context) {
+		return s.namespaces[context]
+	}
+	return nil
+}
+
+// spaces returns the namespaces of the configuration in force, by context.
+func (s *State) spaces() []*namespace {
+	out := make([]*namespace, 0, len(s.contexts))
+	for _, c := range s.contexts {
+		out = append(out, s.namespaces[c])
+	}
+	return out
+}
+
+// chart makes the tables anew, for the contexts of a configuration that was just
+// loaded.
+func (s *State) chart() {
+	found := map[string]bool{DefaultContext: true}
+	for _, name := range s.names {
+		for _, c := range s.peers[name].Config.contexts() {
+			found[c] = true
 		}
+	}
+	s.contexts = slices.Sorted(maps.Keys(found))
+	for _, c := range s.contexts {
+		ns := s.namespaces[c]
+		if ns == nil {
+			ns = newNamespace(c)
+			s.namespaces[c] = ns
+		}
+		ns.merged, ns.rebuilt = false, true
+		ns.table, ns.sources = names.NewTable(s.Config.Collision, s.Config.Separator), map[string]*Catalog{}
+		for _, name := range s.names {
+			ns.take(s.peers[name])
+		}
+	}
+}
+
+// retable brings a peer's lists into every table that they are served in. It costs
+// in proportion to that peer.
+func (s *State) retable(p *Peer) {
+	for _, ns := range s.spaces() {
+		ns.take(p)
+	}
+}
+
+func (ns *namespace) take(p *Peer) {
+	c, _ := p.catalogFor(ns.context)
+	if ns.sources[p.Name] == c {
 		return
 	}
-	claim(local, same[0])
-	if len(same) == 1 {
-		return
+	before := ns.sources[p.Name]
+	if ns.sources[p.Name] = c; c == nil {
+		delete(ns.sources, p.Name)
 	}
-	winner := same[0]
-	m.Collisions = append(m.Collisions, Collision{Name: local, Candidates: slices.Clone(same), Winner: &winner})
-	if policy == PrefixOnCollision {
-		for _, o := range same[1:] {
-			claim(prefixed(o), o)
+	if before == nil || c == nil || before.Digest != c.Digest {
+		ns.table.Set(p.Name, c.locals())
+	}
+}
+
+func (c *Catalog) locals() []string {
+	if c == nil {
+		return nil
+	}
+	return c.Locals()
+}
+
+// touched lists the names that may be another's than is in force, sorted.
+func (ns *namespace) touched() []string {
+	var list []string = ns.table.Touched()
+	if !ns.rebuilt {
+		return list
+	}
+	all := map[string]bool{}
+	for _, name := range list {
+		all[name] = true
+	}
+	for name := range ns.bindings { // order-free: a set
+		all[name] = true
+	}
+	for _, name := range ns.contested {
+		all[name] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// lists names the lists that the table is made from, sorted by peer: those that
+// changed since they were named last, or all of them.
+func (ns *namespace) lists(all bool) []Input {
+	out := []Input{}
+	for _, peer := range slices.Sorted(maps.Keys(ns.sources)) {
+		c := ns.sources[peer]
+		in := Input{Peer: peer, Seq: c.Seq, Digest: c.Digest}
+		if all || ns.inputs[peer].Digest != in.Digest {
+			out = append(out, in)
 		}
 	}
-}
-
-// settle folds collisions of one name into one record (nobody wins a name that
-// is contested twice over), sorts them and digests the result.
-func (m *Merged) settle() {
-	slices.SortStableFunc(m.Collisions, func(a, b Collision) int { return strings.Compare(a.Name, b.Name) })
-	var out []Collision
-	for _, c := range m.Collisions {
-		if n := len(out); n > 0 && out[n-1].Name == c.Name {
-			out[n-1].Candidates = union(out[n-1].Candidates, c.Candidates)
-			out[n-1].Winner = nil
-			continue
-		}
-		out = append(out, c)
-	}
-	m.Collisions = out
-	m.Digest = m.digest()
-}
-
-func union(a, b []Owner) []Owner {
-	out := append(slices.Clone(a), b...)
-	slices.SortFunc(out, compareOwners)
-	return slices.Compact(out)
-}
-
-func (m *Merged) digest() string {
-	b := appendField(nil, strconv.Itoa(len(m.Bindings)))
-	for _, x := range m.Bindings {
-		b = appendField(b, x.Canonical)
-		b = appendField(b, x.Owner.Peer)
-		b = appendField(b, x.Owner.Local)
-	}
-	for _, c := range m.Collisions {
-		if c.Winner == nil {
-			b = appendField(b, c.Name)
-		}
-	}
-	return digest(b)
-}
-
-// sortedOwners returns every (peer, tool) once, sorted by tool and then by peer.
-func sortedOwners(lists []PeerTools) []Owner {
-	var out []Owner
-	for _, l := range lists {
-		for _, t := range l.Tools {
-			out = append(out, Owner{Peer: l.Peer, Local: t})
-		}
-	}
-	slices.SortFunc(out, compareOwners)
-	return slices.Compact(out)
-}
-
-func compareOwners(a, b Owner) int {
-	if c := strings.Compare(a.Local, b.Local); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Peer, b.Peer)
+	return out
 }

@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"waybill/domain/names"
 )
 
 // names renders the table in force: "name=peer:local".
 func (w *world) names() string {
 	var out []string
-	_, _, tools := w.s.Tools()
+	tools := listTools(w.s).Tools
 	for _, e := range tools {
 		out = append(out, e.Canonical+"="+e.Peer+":"+e.Local)
 	}
@@ -57,7 +59,7 @@ func TestArrivalHasNoPart(t *testing.T) {
 		for _, p := range order {
 			w.ready(p, "x", p+"-only")
 		}
-		_, digest, _ := w.s.Tools()
+		digest := listTools(w.s).Digest
 		if got := w.names() + digest; want != "" && got != want {
 			t.Errorf("%v: %s, want %s", order, got, want)
 		} else {
@@ -80,7 +82,7 @@ func TestRandomArrivalsMergeTheSame(t *testing.T) {
 			slices.SortFunc(c.Peers, func(a, b PeerConfig) int { return strings.Compare(a.Name, b.Name) })
 			w.start(c)
 			mixed(w, r, peers, in)
-			_, digest, _ := w.s.Tools()
+			digest := listTools(w.s).Digest
 			if got := w.names() + digest; want != "" && got != want {
 				t.Fatalf("%s, in another order %s", want, got)
 			} else {
@@ -90,7 +92,7 @@ func TestRandomArrivalsMergeTheSame(t *testing.T) {
 	}
 }
 
-func mixed(w *world, r *rand.Rand, peers []string, in []PeerTools) {
+func mixed(w *world, r *rand.Rand, peers []string, in []names.PeerTools) {
 	left := []string{}
 	for _, p := range peers {
 		left = append(left, p, p, p)
@@ -104,7 +106,7 @@ func mixed(w *world, r *rand.Rand, peers []string, in []PeerTools) {
 		case 2:
 			w.probed(p, discoverResult)
 		default:
-			i := slices.IndexFunc(in, func(l PeerTools) bool { return l.Peer == p })
+			i := slices.IndexFunc(in, func(l names.PeerTools) bool { return l.Peer == p })
 			w.listed(p, toolList(in[i].Tools...))
 		}
 	}
@@ -158,7 +160,8 @@ func TestSecondRunOfTheSameConfigurationKeepsItsGeneration(t *testing.T) {
 	w.start(c)
 	w.ready("a", "x")
 	w.ready("b", "x")
-	generation, digest, _ := w.s.Tools()
+	list := listTools(w.s)
+	generation, digest := list.Generation, list.Digest
 	w.start(c)
 	w.ready("b", "x")
 	out := w.ready("a", "x")
@@ -184,7 +187,7 @@ func moved(t testing.TB) *world {
 	out := w.ready("a", "x", "y")
 	sameKinds(t, out, "catalog.accepted", "collision.decided", "name.moved", "namespace.merged")
 	d := must[NameMoved](t, out)
-	if d.Name != "x" || d.From != (Owner{"b", "x"}) || d.To != (Owner{"a", "x"}) {
+	if d.Name != "x" || d.From != (Owner{Peer: "b", Local: "x"}) || d.To != (Owner{Peer: "a", Local: "x"}) {
 		t.Errorf("moved: %+v", d)
 	}
 	w.now += 1_000_000_000
@@ -361,18 +364,18 @@ func TestNamesChangeWhileTheServiceRuns(t *testing.T) {
 		{"a", "a", "catalog.accepted namespace.merged", "a=a:a b=b:b c=c:c", ""},
 		{"c", "c x", "catalog.accepted name.moved namespace.merged", "a=a:a b=b:b c=c:c x=c:x", ""},
 	} {
-		before, _, _ := w.s.Tools()
+		before := listTools(w.s).Generation
 		was := w.names()
 		out := w.relist(c.peer, strings.Fields(c.tools)...)
 		sameKinds(t, out, strings.Fields(c.want)...)
-		var m Merged
+		var m merged
 		for _, r := range w.s.Report("log").Collisions {
-			m.Collisions = append(m.Collisions, Collision{r.Name, r.Candidates, r.Winner})
+			m.Collisions = append(m.Collisions, Collision{Name: r.Name, Candidates: r.Candidates, Winner: r.Winner})
 		}
 		if w.names() != c.names || m.words() != c.contested {
 			t.Errorf("%s lists %s: %s and %s, want %s and %s", c.peer, c.tools, w.names(), m.words(), c.names, c.contested)
 		}
-		after, _, _ := w.s.Tools()
+		after := listTools(w.s).Generation
 		if (after != before) != (was != c.names) || after > before+1 {
 			t.Errorf("%s lists %s: generation %d became %d", c.peer, c.tools, before, after)
 		}

@@ -81,8 +81,9 @@ type ProbeAnswered struct {
 // redacted.
 type CatalogListed struct {
 	At
-	RequestID int64 `json:"request_id"`
-	Frame     Ref   `json:"frame"`
+	RequestID int64  `json:"request_id"`
+	Frame     Ref    `json:"frame"`
+	Context   string `json:"context,omitempty"`
 }
 
 // CallReceived is a call as a host submitted it. Problem says why it cannot be
@@ -110,6 +111,8 @@ type CallReceived struct {
 	RequestState *Payload       `json:"request_state,omitzero"`
 	CarriesKey   bool           `json:"carries_key,omitzero"`
 	Kept         bool           `json:"kept,omitzero"`
+	Context      string         `json:"context,omitempty"` // "" for the default one
+	Form         string         `json:"form,omitempty"`    // of Tool: "model" for a name in the form of models
 	Problem      string         `json:"problem,omitempty"`
 }
 
@@ -169,11 +172,14 @@ const (
 	VerbRevive = "revive" // start a peer again that is down
 	VerbResend = "resend" // send a call again that was lost or timed out
 	VerbErase  = "erase"  // erase the kept bytes of calls, and the keys that name them
+
+	VerbApprove = "approve" // let a tool be routed whose definition changed
 )
 
 // OperatorCommanded is what an operator ordered. Arguments are those a call is to
 // be sent again with. Host and OlderThan, in milliseconds, say what is to be
-// erased; Calls is how many calls that names, as far as was seen.
+// erased; Calls is how many calls that names, as far as was seen. Tool, Context and
+// Digest say what is approved.
 type OperatorCommanded struct {
 	By        string   `json:"by"`
 	Verb      string   `json:"verb"`
@@ -183,6 +189,9 @@ type OperatorCommanded struct {
 	Host      string   `json:"host,omitempty"`
 	OlderThan int64    `json:"older_than_ms,omitzero"`
 	Calls     int64    `json:"calls,omitzero"`
+	Tool      string   `json:"tool,omitempty"`    // canonical name
+	Context   string   `json:"context,omitempty"` // of the tool
+	Digest    string   `json:"digest,omitempty"`  // of the definition that was looked at
 }
 
 // KeyRotated says that the log left one key for another. Note is signed by both

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"waybill/domain/catalog"
 )
 
 // ModernVersions are the modern protocol versions Waybill speaks, newest first.
@@ -31,12 +33,13 @@ const (
 
 // Discovery is what an answer to server/discover says.
 type Discovery struct {
-	Kind     DiscoverKind
-	Signal   string         // the answer in a few words, never the peer's own text
-	Versions []string       // supportedVersions, or data.supported of -32022; nil where unusable
-	Required jsontext.Value // data.requiredCapabilities of -32021
-	HasTools bool           // capabilities.tools is an object
-	Warnings []string       // conformance warnings
+	Kind        DiscoverKind
+	Signal      string         // the answer in a few words, never the peer's own text
+	Versions    []string       // supportedVersions, or data.supported of -32022; nil where unusable
+	Required    jsontext.Value // data.requiredCapabilities of -32021
+	HasTools    bool           // capabilities.tools is an object
+	ListChanged bool           // capabilities.tools.listChanged is true
+	Warnings    []string       // conformance warnings
 }
 
 // ClassifyDiscover reads an answer to server/discover that carries the probe's
@@ -97,9 +100,10 @@ func classifyDiscoverResult(v jsontext.Value) Discovery {
 	if !isObject(m["capabilities"]) {
 		return Discovery{Signal: "a result without capabilities"}
 	}
-	_, _, warnings := cacheHints(m, "server/discover")
+	_, _, warnings := catalog.CacheHints(m, "server/discover")
+	tools := object(m["capabilities"])["tools"]
 	return Discovery{Kind: DiscoverValid, Signal: "a DiscoverResult", Versions: versions,
-		HasTools: isObject(object(m["capabilities"])["tools"]), Warnings: warnings}
+		HasTools: isObject(tools), ListChanged: object(tools)["listChanged"].Kind() == 't', Warnings: warnings}
 }
 
 // stringList reads a non-empty list of strings; nil if v is anything else.

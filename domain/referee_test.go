@@ -125,7 +125,7 @@ func (r *referee) decision(w *world, e Event) {
 		c.decided = true
 		c.closed[d.Incarnation] = true
 	case NamespaceMerged:
-		if _, digest, _ := w.s.Tools(); digest == "" {
+		if digest := listTools(w.s).Digest; digest == "" {
 			r.t.Fatalf("event %d: a namespace without a digest", e.Seq)
 		}
 	case PeerAbandoned:
@@ -202,7 +202,7 @@ func (r *referee) send(x Send) {
 // state holds between any two observations.
 func (r *referee) state(s *State) {
 	names := map[string]bool{}
-	_, _, tools := s.Tools()
+	tools := listTools(s).Tools
 	for _, e := range tools {
 		if names[e.Canonical] {
 			r.t.Fatalf("%q has two owners", e.Canonical)

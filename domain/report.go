@@ -1,10 +1,6 @@
 package domain
 
-import (
-	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "time"
 
 // Report is what check, serve and peers show: a copy of the state that a
 // person or a program can read. Its JSON form is a contract.
@@ -26,10 +22,11 @@ type PeerReport struct {
 	Code        *Code        `json:"code"`
 	Reason      *string      `json:"reason"`
 	Warnings    []string     `json:"warnings"`
-	Attempt     *int         `json:"attempt"`   // of the recovery under way; null for none
-	NextTry     *string      `json:"next_try"`  // RFC 3339, UTC; null where no start is to come
-	LastExit    *ExitReport  `json:"last_exit"` // of the last process that ended, in this life of the service
-	Tools       []ToolReport `json:"tools"`     // routable ones, sorted by canonical name
+	Attempt     *int         `json:"attempt"`        // of the recovery under way; null for none
+	NextTry     *string      `json:"next_try"`       // RFC 3339, UTC; null where no start is to come
+	LastExit    *ExitReport  `json:"last_exit"`      // of the last process that ended, in this life of the service
+	Tools       []ToolReport `json:"tools"`          // routable ones, sorted by canonical name
+	Lists       []ListReport `json:"lists,omitzero"` // where they are kept by rules, by context
 }
 
 // ExitReport says how a peer's last process ended.
@@ -56,21 +53,26 @@ type NamespaceReport struct {
 	Tools      int    `json:"tools"`
 }
 
+// ListReport is one list of a peer.
+type ListReport struct {
+	Context      string `json:"context"`
+	Seq          int64  `json:"seq"` // of its catalog.accepted; 0 for none
+	Tools        int    `json:"tools"`
+	Scope        string `json:"cache_scope,omitempty"`
+	TTL          int64  `json:"ttl_ms"`
+	Subscription string `json:"subscription"` // none, asked, active, ended
+	Reading      bool   `json:"reading"`
+	Failures     int    `json:"failures"` // to read it again, in a row
+}
+
 // CollisionReport is a contested name and who won it.
 type CollisionReport struct {
+	Context    string  `json:"context,omitempty"` // "" for the default one
 	Name       string  `json:"name"`
 	Policy     string  `json:"policy"`
 	Candidates []Owner `json:"candidates"`
 	Winner     *Owner  `json:"winner"`
 	Seq        int64   `json:"seq"`
-}
-
-// ToolEntry is one routable tool with its definition as its peer wrote it.
-type ToolEntry struct {
-	Canonical  string         `json:"canonical"`
-	Peer       string         `json:"peer"`
-	Local      string         `json:"local"`
-	Definition jsontext.Value `json:"definition"`
 }
 
 // Report copies what people may see of the state.
@@ -80,23 +82,26 @@ func (s *State) Report(logID string) Report {
 	for _, name := range s.names {
 		r.Peers = append(r.Peers, s.peers[name].report(tools[name]))
 	}
-	ns := &s.namespace
-	if ns.generation > 0 {
-		r.Namespaces = append(r.Namespaces, NamespaceReport{Context: DefaultContext, Generation: ns.generation,
-			Digest: ns.digest, Policy: ns.policy, Tools: ns.tools})
-	}
-	for _, name := range ns.contested {
-		c := ns.collisions[name]
-		r.Collisions = append(r.Collisions, CollisionReport{Name: name, Policy: c.policy, Candidates: c.Candidates,
-			Winner: c.Winner, Seq: c.seq})
+	for _, ns := range s.spaces() {
+		if ns.generation > 0 {
+			r.Namespaces = append(r.Namespaces, NamespaceReport{Context: ns.context, Generation: ns.generation,
+				Digest: ns.digest, Policy: ns.policy, Tools: ns.tools})
+		}
+		for _, name := range ns.contested {
+			c := ns.collisions[name]
+			r.Collisions = append(r.Collisions, CollisionReport{Context: contextWord(ns.context), Name: name, Policy: c.policy,
+				Candidates: c.Candidates, Winner: c.Winner, Seq: c.seq})
+		}
 	}
 	return r
 }
 
+// toolsByPeer lists what is routable in the default context.
 func (s *State) toolsByPeer() map[string][]ToolReport {
 	out := map[string][]ToolReport{}
-	for _, name := range s.namespace.order {
-		o := s.namespace.bindings[name].owner
+	ns := s.namespaces[DefaultContext]
+	for _, name := range ns.order {
+		o := ns.bindings[name].owner
 		out[o.Peer] = append(out[o.Peer], ToolReport{Canonical: name, Local: o.Local})
 	}
 	return out
@@ -127,8 +132,21 @@ func (p *Peer) report(tools []ToolReport) PeerReport {
 		n := p.Incarnation
 		r.Incarnation = &n
 	}
-	if p.Catalog != nil {
-		r.CacheScope = known(p.Catalog.CacheScope)
+	p.each(func(l *line) {
+		if l.catalog != nil && r.CacheScope == nil {
+			r.CacheScope = known(l.catalog.CacheScope)
+		}
+		if p.rules() != nil {
+			r.Lists = append(r.Lists, l.report())
+		}
+	})
+	return r
+}
+
+func (l *line) report() ListReport {
+	r := ListReport{Context: l.context, Subscription: l.sub.state(), Reading: l.fetch != nil, Failures: l.failures}
+	if c := l.catalog; c != nil {
+		r.Seq, r.Tools, r.Scope, r.TTL = c.Seq, len(c.Tools), c.CacheScope, c.TTL
 	}
 	return r
 }
@@ -146,37 +164,10 @@ func (p *Peer) state() string {
 	switch {
 	case p.Era == EraUnknown || !p.live:
 		return "unavailable"
-	case !p.listed || p.Catalog == nil:
+	case !p.anyListed():
 		return "degraded"
 	}
 	return "ready"
-}
-
-// Tools returns every routable tool with its definition, sorted by canonical
-// name, and the generation they belong to. The definitions alias the state.
-func (s *State) Tools() (generation int64, digest string, tools []ToolEntry) {
-	tools = []ToolEntry{}
-	for _, name := range s.namespace.order {
-		o := s.namespace.bindings[name].owner
-		e := ToolEntry{Canonical: name, Peer: o.Peer, Local: o.Local}
-		if p := s.peers[o.Peer]; p != nil && p.Catalog != nil {
-			e.Definition = p.Catalog.definition(o.Local)
-		}
-		tools = append(tools, e)
-	}
-	return s.namespace.generation, s.namespace.digest, tools
-}
-
-func (c *Catalog) has(local string) bool {
-	_, ok := c.index[local]
-	return ok
-}
-
-func (c *Catalog) definition(local string) jsontext.Value {
-	if i, ok := c.index[local]; ok {
-		return c.Tools[i].Definition
-	}
-	return nil
 }
 
 // AllReady reports whether every configured peer is ready.

@@ -19,29 +19,10 @@ const MaxTimeout = 60 * 60 * 1000
 // what a host sends.
 const MaxDepth = 128
 
-// depth counts the levels of valid JSON.
-func depth(v jsontext.Value) int {
-	most, now, quoted := 0, 0, false
-	for i := 0; i < len(v); i++ {
-		switch c := v[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			now++
-			most = max(most, now)
-		case c == '}' || c == ']':
-			now--
-		}
-	}
-	return most
-}
-
 // CallRequest is a call as a host writes it.
 type CallRequest struct {
 	Tool       string
+	Form       string         // of Tool: ModelForm where the host named it by its model_name
 	Arguments  jsontext.Value // a JSON object, byte for byte as submitted; {} where there was none
 	CallID     string         // "" where the host chose none
 	Generation int64          // 0 where the host named none
@@ -91,7 +72,9 @@ func ParseCall(b []byte) (r CallRequest, problem string) {
 func (r *CallRequest) set(key string, v jsontext.Value) (problem string) {
 	switch key {
 	case "tool":
-		return r.setTool(v)
+		return r.setTool(v, "")
+	case "model_name":
+		return r.setTool(v, ModelForm)
 	case "arguments":
 		if !isObject(v) {
 			return "arguments must be a JSON object"
@@ -147,12 +130,15 @@ func (r *CallRequest) setInput(key string, v jsontext.Value) string {
 
 // setTool bounds the name, because it is written to the log before anybody
 // knows it.
-func (r *CallRequest) setTool(v jsontext.Value) string {
+func (r *CallRequest) setTool(v jsontext.Value, form string) string {
 	s, ok := text(v)
-	if !ok || s == "" || len(s) > 256 {
-		return "tool must be a string of 1 to 256 bytes"
+	switch {
+	case !ok || s == "" || len(s) > 256:
+		return "tool and model_name must be strings of 1 to 256 bytes"
+	case r.Tool != "":
+		return "name the tool once: by tool or by model_name"
 	}
-	r.Tool = s
+	r.Tool, r.Form = s, form
 	return ""
 }
 

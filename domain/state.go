@@ -23,13 +23,14 @@ type State struct {
 	calls       map[string]*call // routed, not ended
 	holding     int              // of them are held
 	ids         recentIDs
-	received    CallReceived // the last one, until it is decided on
-	receivedSeq int64        // of it
-	receivedAt  int64        // of it: wall clock
-	paused      shelf        // calls that wait for their host's input
-	ended       shelf        // calls that an operator may send again
-	namespace   namespace
-	knownNaming map[string]bool // configurations whose names were merged before
+	received    CallReceived          // the last one, until it is decided on
+	receivedSeq int64                 // of it
+	receivedAt  int64                 // of it: wall clock
+	paused      shelf                 // calls that wait for their host's input
+	ended       shelf                 // calls that an operator may send again
+	contexts    []string              // authorization contexts of the configuration, sorted
+	namespaces  map[string]*namespace // by context
+	knownNaming map[string]bool       // configurations whose names were merged before
 }
 
 // Peer is Waybill's record of one MCP server: bookkeeping of the client, never
@@ -40,8 +41,7 @@ type Peer struct {
 	Incarnation  int64
 	Era          Era
 	Version      string
-	Catalog      *Catalog // the last good list, whatever incarnation gave it
-	Code         Code     // why it is not ready
+	Code         Code // why it is not ready
 	Reason       string
 	Warnings     []string
 	live         bool        // launched, not exited
@@ -55,12 +55,12 @@ type Peer struct {
 	health       int64       // the request for a sign of life that waits; 0 where none does
 	calls        int         // under way at it
 	configured   bool
-	listed       bool // this incarnation's list was accepted, or failed beside a last good one
-	settled      bool // has listed, failed or been refused once since the configuration was loaded
+	settled      bool // was refused since the configuration was loaded
 	hasTools     bool
+	listChanged  bool           // it advertises notices of changed tools
 	capabilities jsontext.Value // declared to it since the era is known
 	probe        probe
-	fetch        *fetch
+	lines        map[string]*line // its lists, by context
 }
 
 // probe is the state of the determination of one incarnation's era.
@@ -77,20 +77,6 @@ type probe struct {
 	legacyExcluded bool // modern behaviour was seen: no initialize, ever
 	respawned      bool // the second process of one launch, started for its initialize
 	closed         bool // decided, either way
-}
-
-// fetch is a list being read, page by page.
-type fetch struct {
-	id      int64
-	pages   []page
-	frames  []string // digests
-	cursors []string
-	tools   int
-	bytes   int64
-	began   int64 // monotonic clock
-	code    Code  // set where the last page was no good
-	reason  string
-	next    *string
 }
 
 // call is a call that was routed or is held, until it has ended. Those on a shelf
@@ -128,33 +114,6 @@ type hold struct {
 	ran  Ran
 }
 
-// namespace is the merged table in force.
-type namespace struct {
-	generation int64
-	seq        int64
-	digest     string
-	policy     string
-	tools      int
-	merged     bool // since the configuration in force was loaded
-	bindings   map[string]binding
-	order      []string // canonical names, sorted
-	lastOwner  map[string]Owner
-	movedAt    map[string]int64 // wall clock
-	collisions map[string]collisionRecord
-	contested  []string // names in collisions, sorted
-}
-
-type binding struct {
-	owner Owner
-	since int64 // generation from which on the name has this owner
-}
-
-type collisionRecord struct {
-	Collision
-	policy string
-	seq    int64
-}
-
 // NewState returns the state before the first event.
 func NewState() *State {
 	return &State{
@@ -165,8 +124,8 @@ func NewState() *State {
 		ids:         recentIDs{seen: map[string]int64{}},
 		paused:      newShelf(),
 		ended:       newShelf(),
-		namespace: namespace{bindings: map[string]binding{}, lastOwner: map[string]Owner{},
-			movedAt: map[string]int64{}, collisions: map[string]collisionRecord{}},
+		contexts:    []string{DefaultContext},
+		namespaces:  map[string]*namespace{DefaultContext: newNamespace(DefaultContext)},
 	}
 }
 
@@ -199,12 +158,19 @@ func (s *State) UnderWay(key string) bool { return s.calls[key] != nil }
 
 // Settled reports whether every configured peer has listed, failed or been
 // refused once since the configuration was loaded, and the names are merged.
-func (s *State) Settled() bool { return s.namespace.merged || s.Rejected != nil }
+func (s *State) Settled() bool {
+	for _, ns := range s.spaces() {
+		if !ns.merged {
+			return s.Rejected != nil
+		}
+	}
+	return true
+}
 
-// allSettled reports whether bare names may be assigned.
-func (s *State) allSettled() bool {
+// allSettled reports whether bare names may be assigned in a context.
+func (s *State) allSettled(context string) bool {
 	for _, n := range s.names {
-		if !s.peers[n].settled {
+		if !s.peers[n].isSettled(context) {
 			return false
 		}
 	}

@@ -57,9 +57,28 @@ func (s *State) Decide(e Event) []Data {
 	case HealthDue:
 		return s.decideHealthDue(d)
 	case OperatorCommanded:
-		return s.decideCommand(e.Time, d)
+		return s.decideCommand(e, d)
 	case RetentionPassed:
 		return s.decideRetention(e.Time, d)
+	}
+	return s.decideFollowing(e)
+}
+
+// decideFollowing is Decide for what is said of lists and subscriptions.
+func (s *State) decideFollowing(e Event) []Data {
+	switch d := e.Data.(type) {
+	case ListChanged:
+		return s.decideChanged(e.Mono, d)
+	case ListDue:
+		return s.decideDue(e.Mono, d)
+	case ToolsRead:
+		return s.decideRead(e.Mono, d)
+	case SubscriptionAcknowledged:
+		return s.decideAcknowledged(e, d)
+	case SubscriptionEnded:
+		return s.decideSubscriptionEnded(e.Mono, d)
+	case SubscriptionDue:
+		return s.decideSubscriptionDue(e.Mono, d)
 	}
 	return s.decideFurther(e)
 }
@@ -75,20 +94,28 @@ func (s *State) decideFurther(e Event) []Data {
 		if d.Delay > resendWait {
 			return s.decideGivenUp(d.Peer)
 		}
-	case CatalogAccepted, CatalogRefused:
-		out := s.decideMerge()
-		if !merges(out) { // else the new names come first
-			out = append(out, s.decideHeld(e)...)
-		}
-		return out
+	case CatalogAccepted:
+		return s.decideNamed(e, s.current(d.At).line(d.Context))
+	case CatalogRefused:
+		return s.decideNamed(e, s.current(d.At).line(d.Context))
 	case NamespaceMerged:
 		return s.decideHeld(e)
 	case CallSettled:
 		return s.decideRoom(e, d)
 	case EraDetermined:
-		return s.decideListing(d)
+		return s.decideListing(e.Mono, d)
 	}
 	return nil
+}
+
+// decideNamed follows a list that was accepted or refused: new names, if it has
+// any, the calls that wait for it, and the time of its next reading.
+func (s *State) decideNamed(e Event, l *line) []Data {
+	out := s.decideMerge()
+	if !merges(out) { // else the new names come first
+		out = append(out, s.decideHeld(e)...)
+	}
+	return append(out, s.decideNext(e.Mono, l)...)
 }
 
 // decideClosed follows a refusal of a peer.
@@ -116,7 +143,7 @@ func (s *State) decideStopped(e Event) []Data {
 		return s.decideCall(e, d)
 	case OperatorCommanded:
 		if d.Verb == VerbErase { // it takes neither a peer nor a process
-			return s.decideCommand(e.Time, d)
+			return s.decideCommand(e, d)
 		}
 	}
 	return nil

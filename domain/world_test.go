@@ -120,6 +120,9 @@ func (w *world) ready(peer string, tools ...string) []Event {
 	return w.listed(peer, toolList(tools...))
 }
 
+// listTools lists everything that the default context can call.
+func listTools(s *State) ToolList { return s.Tools("", "", 0, 0) }
+
 func (w *world) call(id, tool string) []Event {
 	return w.see(CallReceived{CallID: CallID{Host: "local", ID: id}, Tool: tool, Arguments: Payload{Size: 2}})
 }

@@ -57,6 +57,12 @@ func init() {
 	observation[domain.NoiseCounted]()
 	observation[domain.IntakeShed]()
 	observation[domain.StreamForked]()
+	observation[domain.ListChanged]()
+	observation[domain.ListDue]()
+	observation[domain.ToolsRead]()
+	observation[domain.SubscriptionAcknowledged]()
+	observation[domain.SubscriptionEnded]()
+	observation[domain.SubscriptionDue]()
 	decision[domain.PeerAdmitted]()
 	decision[domain.PeerRefused]()
 	decision[domain.PeerLaunched]()
@@ -85,6 +91,15 @@ func init() {
 	decision[domain.CallSettled]()
 	decision[domain.AnswerDropped]()
 	decision[domain.PayloadsErased]()
+	decision[domain.SubscriptionRequested]()
+	decision[domain.SubscriptionOpened]()
+	decision[domain.SubscriptionClosed]()
+	decision[domain.ListDeferred]()
+	decision[domain.CacheDecided]()
+	decision[domain.ToolChanged]()
+	decision[domain.ToolFlagged]()
+	decision[domain.NameFlagged]()
+	decision[domain.ToolApproved]()
 }
 
 // fits holds kind and cause together: a decision that passed for an observation
@@ -119,6 +134,8 @@ func EvidenceOf(d domain.Data) (domain.Ref, bool) {
 	case domain.ProbeAnswered:
 		return d.Frame, true
 	case domain.CatalogListed:
+		return d.Frame, true
+	case domain.SubscriptionAcknowledged:
 		return d.Frame, true
 	case domain.LogRestored:
 		return d.Checkpoint, d.Checkpoint != (domain.Ref{})

@@ -47,6 +47,12 @@ var samples = []domain.Data{
 	domain.IntakeShed{Count: 7, Code: domain.CodeOverloaded},
 	domain.RetentionPassed{Calls: 12},
 	domain.StreamForked{Stream: "WAYBILL_" + logID, Seq: 20, Log: frame.Digest, Copy: bytes5.HMAC},
+	domain.ListChanged{At: notes, Context: "alice", Subscription: 6, Count: 2000},
+	domain.ListDue{At: notes, Context: "alice"},
+	domain.ToolsRead{Context: "alice", Reads: 3},
+	domain.SubscriptionAcknowledged{At: notes, Context: "alice", RequestID: 6, Frame: frame},
+	domain.SubscriptionEnded{At: notes, Context: "alice", RequestID: 6, How: domain.EndedError, ErrorCode: -32603},
+	domain.SubscriptionDue{At: notes, Context: "alice"},
 
 	domain.PeerAdmitted{Peer: "notes", Pin: frame.Digest},
 	domain.PeerRefused{Peer: "notes", Code: domain.CodeNotPinned, Reason: "peer notes is not in waybill.lock; run waybill pin"},
@@ -76,6 +82,15 @@ var samples = []domain.Data{
 	domain.CallSettled{CallID: call, Status: domain.StatusTimedOut, Code: domain.CodeTimedOut, Ran: domain.RanMaybe},
 	domain.AnswerDropped{At: notes, RequestID: 9, Reason: "the call has ended"},
 	domain.PayloadsErased{By: "oncall", Call: "local/first", Host: "local", Before: 1_785_240_000_009, Calls: 12},
+	domain.SubscriptionRequested{At: notes, Context: "alice", RequestID: 6, Types: []string{domain.TypeToolsChanged}, Attempt: 2, Version: "2026-07-28", Capabilities: none, Deadline: 10_000},
+	domain.SubscriptionOpened{At: notes, Context: "alice", RequestID: 6, Granted: []string{}, Missing: []string{domain.TypeToolsChanged}},
+	domain.SubscriptionClosed{At: notes, Context: "alice", RequestID: 6, Code: domain.CodeNotAcknowledged, Reason: "the subscription was not acknowledged in time", Withdrawn: true, Reopen: 2_000},
+	domain.ListDeferred{At: notes, Context: "alice", Why: domain.WhyChanged, Delay: 750},
+	domain.CacheDecided{Context: "alice", Why: domain.WhyRead, Uses: []domain.CacheUse{{Peer: "notes", Owner: "bob", List: 18, Verdict: domain.CacheShared, Act: domain.ActServed, Age: 1_200}}},
+	domain.ToolChanged{At: notes, Context: "alice", Local: "search", From: frame.Digest, To: bytes5.HMAC, Diff: []string{`description: "a" -> "b"`}, Held: true},
+	domain.ToolFlagged{At: notes, Context: "alice", Local: "search", Marks: []domain.ToolMark{{Where: "/description", What: "zero_width", Count: 2}}},
+	domain.NameFlagged{Context: domain.DefaultContext, Name: "search", Alike: []string{"Search", "5earch"}},
+	domain.ToolApproved{By: "oncall", Peer: "notes", Context: "alice", Name: "notes/search", Local: "search", Digest: bytes5.HMAC},
 }
 
 // event puts data into an event as the service would: a decision has a cause.

@@ -9,7 +9,7 @@ import (
 )
 
 // alarms are the timers that decisions have set: one for each held call, one for
-// each peer. Of an alarm that was stopped or replaced nothing is reported any
+// each peer and two for each of its lists. Of an alarm that was stopped or replaced nothing is reported any
 // more, also if its time came at the same moment.
 type alarms struct {
 	report func(domain.Data)
@@ -24,8 +24,11 @@ type alarm struct {
 	at    domain.At // of a peer's
 }
 
-// Calls and peers have keys of their own: no host's name begins with a slash.
+// Calls, peers and lists have keys of their own: no host's name begins with a
+// slash, and no peer's has one in it.
 func peerAlarm(peer string) string { return "/" + peer }
+
+func listAlarm(peer, what, context string) string { return "/" + peer + "/" + what + "/" + context }
 
 // start sets the alarm of a key, in place of the one before.
 func (a *alarms) start(key string, at domain.At, after int64, data domain.Data) {
@@ -68,12 +71,14 @@ func (a *alarms) stop(key string) {
 	a.drop(key)
 }
 
-// stopPeer ends the alarm of an incarnation that is gone.
+// stopPeer ends the alarms of an incarnation that is gone.
 func (a *alarms) stopPeer(at domain.At) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if one := a.set[peerAlarm(at.Peer)]; one != nil && one.at == at {
-		a.drop(peerAlarm(at.Peer))
+	for key, one := range a.set { // in no order: each is ended alone
+		if one.at == at {
+			a.drop(key)
+		}
 	}
 }
 
@@ -96,6 +101,15 @@ func (l *Loop) wake(x domain.Wake) {
 // remind sets the time of a peer's next sign of life.
 func (l *Loop) remind(x domain.Remind) {
 	l.alarms.start(peerAlarm(x.Peer), x.At, x.After, domain.HealthDue{At: x.At})
+}
+
+// due sets the time at which a list is read again, or its subscription opened.
+func (l *Loop) due(x domain.Due) {
+	var data domain.Data = domain.ListDue{At: x.At, Context: x.Context}
+	if x.What == domain.DueSubscription {
+		data = domain.SubscriptionDue{At: x.At, Context: x.Context}
+	}
+	l.alarms.start(listAlarm(x.Peer, x.What, x.Context), x.At, x.After, data)
 }
 
 // noteGone ends the alarm of an incarnation that has ended.

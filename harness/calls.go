@@ -160,7 +160,7 @@ func (l *Loop) received(host string, r domain.CallRequest, problem string) domai
 	}
 	d := domain.CallReceived{CallID: domain.CallID{Host: host, ID: r.CallID}, Generation: r.Generation,
 		Timeout: r.Timeout, Limit: r.Limit, Wait: r.Wait, Progress: r.Progress, Capabilities: capabilities,
-		Tool: string(l.cfg.Redact([]byte(r.Tool))), Problem: string(l.cfg.Redact([]byte(problem))),
+		Tool: string(l.cfg.Redact([]byte(r.Tool))), Form: r.Form, Problem: string(l.cfg.Redact([]byte(problem))),
 		Arguments: l.cfg.Digest(r.Arguments)}
 	if d.ID == "" {
 		d.ID = domain.GeneratedPrefix + nuid.Next()
@@ -202,11 +202,11 @@ func (l *Loop) admit(in *input, now int64) {
 }
 
 func (l *Loop) admitCall(in *input, d domain.CallReceived, now int64) {
-	d.CarriesKey = l.state.CarriesKey(d.Tool, in.arguments)
+	d.CarriesKey = l.state.CarriesKey(d, in.arguments)
 	goesOn := continues(d)
 	l.nameSubmission(in, &d)
 	taken := l.calls[d.CallKey()] != nil || !goesOn && l.state.CallTaken(d.CallKey()) ||
-		goesOn && (d.Problem != "" || !l.state.Continues(now, d))
+		goesOn && (d.Problem != "" || !l.state.Continues(now, l.cfg.Clock.Mono(), d))
 	u := &underway{arguments: in.arguments, responses: in.responses, state: in.state, reply: in.reply,
 		doc: Reply{CallID: d.ID, Seqs: []int64{}}}
 	switch {

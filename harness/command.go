@@ -20,6 +20,7 @@ type CommandReply struct {
 	Verb   string
 	Peer   string // "" for none
 	Call   string // key: host/call_id; "" for none
+	Tool   string // canonical name; "" for none
 	Done   bool   // it is decided on and durable; else Code and Reason say why it changes nothing
 	Code   domain.Code
 	Reason string
@@ -35,6 +36,7 @@ type commandHead struct {
 	Verb   string  `json:"verb"`
 	Peer   *string `json:"peer"`
 	Call   *string `json:"call"`
+	Tool   string  `json:"tool,omitempty"`
 	Code   *string `json:"code"`
 	Reason *string `json:"reason"`
 	Seqs   []int64 `json:"seqs"`
@@ -42,12 +44,12 @@ type commandHead struct {
 	Erased *Erased `json:"erased,omitzero"`
 }
 
-// Encode returns the JSON form: by, verb, peer, call, code, reason, seqs, log and
+// Encode returns the JSON form: by, verb, peer, call, tool where one was named, code, reason, seqs, log and
 // outcome, and erased behind an erase. Every key is there, null where there is nothing to say: code is null
 // for a command that was done. The outcome is Reply.Encode of the call that was
 // sent again.
 func (r CommandReply) Encode() []byte {
-	head, err := json.Marshal(commandHead{By: r.By, Verb: r.Verb, Peer: wordOrNull(r.Peer), Call: wordOrNull(r.Call),
+	head, err := json.Marshal(commandHead{By: r.By, Verb: r.Verb, Peer: wordOrNull(r.Peer), Call: wordOrNull(r.Call), Tool: r.Tool,
 		Code: wordOrNull(string(r.Code)), Reason: wordOrNull(r.Reason), Seqs: r.Seqs, Log: r.Log, Erased: r.Erased}, lenient)
 	if err != nil {
 		panic("a command's reply cannot be encoded: " + err.Error()) // its fields are strings and numbers
@@ -125,7 +127,7 @@ func (l *Loop) Command(ctx context.Context, d domain.OperatorCommanded, argument
 // refuseCommand answers a command that cannot be recorded.
 func (l *Loop) refuseCommand(d domain.OperatorCommanded) (r CommandReply, refused bool) {
 	if problem := l.unfit(d); problem != "" {
-		for _, word := range []*string{&d.By, &d.Peer, &d.Call} {
+		for _, word := range []*string{&d.By, &d.Peer, &d.Call, &d.Tool} {
 			*word = string(l.cfg.Redact([]byte(*word))) // they go into the answer
 		}
 		r = l.commandReply(d)
@@ -151,10 +153,10 @@ func (l *Loop) unfit(d domain.OperatorCommanded) string {
 	if !operatorName.MatchString(d.By) {
 		return "by must be 1 to 63 of a-z 0-9 _ -, and begin with a letter or a digit"
 	}
-	for _, word := range []string{d.By, d.Verb, d.Peer, d.Call, d.Host} {
+	for _, word := range []string{d.By, d.Verb, d.Peer, d.Call, d.Host, d.Tool, d.Context, d.Digest} {
 		switch {
 		case len(word) > maxWord || !utf8.ValidString(word):
-			return fmt.Sprintf("verb, peer, call and host must be at most %d bytes of UTF-8", maxWord)
+			return fmt.Sprintf("verb, peer, call, host and tool must be at most %d bytes of UTF-8", maxWord)
 		case string(l.cfg.Redact([]byte(word))) != word:
 			return "the command holds a secret of the configuration"
 		}
@@ -163,7 +165,7 @@ func (l *Loop) unfit(d domain.OperatorCommanded) string {
 }
 
 func (l *Loop) commandReply(d domain.OperatorCommanded) CommandReply {
-	return CommandReply{By: d.By, Verb: d.Verb, Peer: d.Peer, Call: d.Call, Seqs: []int64{}, Log: l.cfg.Log.ID()}
+	return CommandReply{By: d.By, Verb: d.Verb, Peer: d.Peer, Call: d.Call, Tool: d.Tool, Seqs: []int64{}, Log: l.cfg.Log.ID()}
 }
 
 // decision waits for what follows from a command.

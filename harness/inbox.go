@@ -20,8 +20,9 @@ type input struct {
 	keeping   *keeping    // in case its bytes are to be kept; nil for no
 	ask       func(*domain.State)
 	command   *command
-	host      string // whose queue it waits in; "" for none, unless it is a call
-	order     int64  // of its arrival
+	flight    *flight // of hosts that read the tools
+	host      string  // whose queue it waits in; "" for none, unless it is a call
+	order     int64   // of its arrival
 }
 
 // inbox is the queue in front of the loop. Only calls are bounded; every other

@@ -122,7 +122,7 @@ func (l *Loop) nameSubmission(in *input, d *domain.CallReceived) {
 	switch {
 	case k == nil || d.Problem != "":
 	case !continues(*d):
-		if l.state.Keeps(d.Tool) {
+		if l.state.Keeps(*d) {
 			d.Kept, d.Arguments, k.known, k.story = true, k.arguments.named, true, l.state.Head+1
 		}
 	default:

@@ -99,6 +99,8 @@ type Loop struct {
 	state     *domain.State                // touched by Run's goroutine only, as are calls and commands
 	calls     map[string]*underway
 	commands  []decided // of the batch that is on its way
+	flights   []*flight // of it
+	reads     *reads
 	keeper    keeper
 	listening listeners
 	alarms    alarms
@@ -122,6 +124,7 @@ func NewLoop(cfg Config) *Loop {
 	l := &Loop{cfg: cfg, inbox: newInbox(cfg.Queue), pressure: newPressure(cfg.HostInflight, cfg.HostRate, cfg.Clock.Mono),
 		state: cfg.State, calls: map[string]*underway{}, keeper: keeper{waiting: map[int64]*command{}}, settled: make(chan struct{})}
 	l.alarms.report = func(d domain.Data) { l.Report(d, nil, nil) }
+	l.reads = newReads(func(f *flight) bool { return l.inbox.put(input{flight: f}) })
 	return l
 }
 
@@ -225,6 +228,7 @@ func (l *Loop) gather() []input {
 // and the next start settles it in these words.
 func (l *Loop) end() {
 	l.shed.close()
+	l.reads.close()
 	for _, in := range l.inbox.close() {
 		l.turnAway(in)
 	}
@@ -287,6 +291,7 @@ func (l *Loop) portion(batch []input) (n int, err error) {
 	}
 	l.release(facts)
 	l.tellCommands()
+	l.landed()
 	l.noteSettled()
 	return n, nil
 }
@@ -305,6 +310,9 @@ func (l *Loop) decide(in input) (facts []domain.Event) {
 		for _, d := range l.shed.take() {
 			facts = append(facts, l.step(input{data: d}, l.cfg.Clock.Wall())...)
 		}
+	}
+	if in.flight != nil {
+		in.data, l.flights = l.reads.take(in.flight), append(l.flights, in.flight)
 	}
 	now := l.cfg.Clock.Wall()
 	l.admit(&in, now)
@@ -475,9 +483,14 @@ func (l *Loop) perform(effect domain.Effect) {
 		l.wake(x)
 	case domain.Remind:
 		l.remind(x)
+	case domain.Due:
+		l.due(x)
 	case domain.Send:
 		if x.Call != "" {
 			l.alarms.stop(x.Call)
+		}
+		if x.Method == domain.MethodList {
+			l.alarms.stop(listAlarm(x.Peer, domain.DueList, x.Context))
 		}
 		l.actor.Do(x, l.body(x))
 	default:

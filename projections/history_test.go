@@ -25,6 +25,7 @@ type history struct {
 	tools map[string][]string // what each peer lists
 	sent  []domain.Send       // tool calls without an end
 	mute  bool                // peers do not answer
+	keeping
 }
 
 // tell records an observation and what follows, and lets the peers answer.
@@ -67,11 +68,13 @@ func (h *history) act(effect domain.Effect) {
 	case domain.Send:
 		switch x.Method {
 		case domain.MethodDiscover:
-			f := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`, x.RequestID)
+			f := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}}`, x.RequestID)
 			h.tell(domain.ProbeAnswered{At: x.At, Frame: domain.RefTo(f)}, f)
 		case "tools/list":
 			f := h.listed(x)
-			h.tell(domain.CatalogListed{At: x.At, RequestID: x.RequestID, Frame: domain.RefTo(f)}, f)
+			h.tell(domain.CatalogListed{At: x.At, Context: x.Context, RequestID: x.RequestID, Frame: domain.RefTo(f)}, f)
+		case domain.MethodListen:
+			h.acknowledge(x)
 		case "tools/call":
 			h.sent = append(h.sent, x)
 		}
@@ -79,24 +82,36 @@ func (h *history) act(effect domain.Effect) {
 }
 
 func (h *history) listed(x domain.Send) []byte {
-	var list []string
-	for _, n := range h.tools[x.Peer] {
-		list = append(list, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"},"description":"of %s %d"}`, n, x.Peer, x.Incarnation))
+	if h.failing == x.Peer {
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"no"}}`, x.RequestID)
 	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{"resultType":"complete","tools":[%s],"ttlMs":0,"cacheScope":"public"}}`,
-		x.RequestID, strings.Join(list, ","))
+	var list []string
+	for _, n := range h.tools[x.Peer+x.Context] {
+		words := h.words[x.Peer]
+		if words == "" {
+			words = fmt.Sprintf("of %s %d", x.Peer, x.Incarnation)
+		}
+		list = append(list, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"},"description":%q}`, n, words))
+	}
+	scope := domain.ScopePublic
+	if h.private {
+		scope = domain.ScopePrivate
+	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{"resultType":"complete","tools":[%s],"ttlMs":0,"cacheScope":%q}}`,
+		x.RequestID, strings.Join(list, ","), scope)
 }
 
 // start opens a life with the named peers.
 func (h *history) start(policy string, peers ...string) {
 	h.t.Helper()
-	c := domain.Config{Node: "local", Collision: policy, Separator: "/", Inflight: 10}
+	c := domain.Config{Node: "local", Collision: policy, Separator: "/", Inflight: 10, Partial: h.rules != nil}
 	for _, n := range peers {
 		p := domain.PeerConfig{Name: n, Transport: "stdio", Command: n, Pin: "pinned", LegacyRevisions: []string{}, ProbeTimeout: 1000,
 			LegacyProbeTimeout: 1000, CallTimeout: 1000, Capabilities: []byte("{}"), Repeatable: []string{}, Warnings: []string{"mind " + n}}
 		if n == "unpinned" {
 			p.Refusal, p.RefusalReason, p.Pin = domain.CodeNotPinned, "run waybill pin", ""
 		}
+		p.Lists, p.Contexts = h.rules, h.contexts[n]
 		c.Peers = append(c.Peers, p)
 	}
 	b, err := domain.EncodeConfig(c)
@@ -132,7 +147,8 @@ func (h *history) answer(f domain.Facts) {
 
 // makeHistory makes the log that the tests share: collisions that come and go,
 // names that move, peers that leave the configuration or end, calls of each
-// outcome, a crash, and a configuration that is rejected.
+// outcome, a crash, lists that change while the service is at work, tools in
+// quarantine, contexts, and a configuration that is rejected.
 func makeHistory(t testing.TB) []domain.Event {
 	t.Helper()
 	h := &history{t: t, state: domain.NewState(), now: 1_700_000_000_000_000_000,
@@ -170,6 +186,7 @@ func makeHistory(t testing.TB) []domain.Event {
 	h.call("local", "g", "alpha/search", "")
 	h.answer(domain.Facts{Kind: domain.FactError, ErrorCode: -32000})
 	h.tell(domain.ServiceStopped{Reason: "test"}, nil)
+	h.keepLists()
 	h.mute = true
 	h.start(domain.PrefixOnCollision, "gamma") // whose peer never answers
 	h.mute = false
@@ -186,7 +203,9 @@ func (h *history) wantAll() {
 		got[e.Data.Kind()] = true
 	}
 	for _, kind := range []string{"namespace.merged", "collision.decided", "name.moved", "config.rejected", "peer.refused", "catalog.accepted",
-		"call.routed", "call.refused", "call.settled", "call.abandoned", "peer.exited", "service.stopped", "intake.shed", "noise.counted"} {
+		"call.routed", "call.refused", "call.settled", "call.abandoned", "peer.exited", "service.stopped", "intake.shed", "noise.counted",
+		"cache.decided", "list.changed", "list.deferred", "list.due", "tools.read", "tool.changed", "tool.approved", "subscription.requested",
+		"subscription.opened", "subscription.closed", "catalog.refused", "name.flagged"} {
 		if !got[kind] {
 			h.t.Fatalf("the history has no %s", kind)
 		}

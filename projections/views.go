@@ -24,6 +24,9 @@ type Views struct {
 	stored int64 // position in the file
 	broken error // of the Apply that failed: the fold is ahead of the rows
 	seen   atomic.Int64
+
+	filed *filed            // what is in the file; nil until something is written
+	lists map[string]string // digest and scope of each peer's last list, where it has one for the default context alone
 }
 
 // Open opens the views of a log at path, and makes the file where there is
@@ -84,7 +87,7 @@ func open(ctx context.Context, path, log string) (*Views, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Views{db: db, log: log, state: domain.NewState()}
+	v := &Views{db: db, log: log, state: domain.NewState(), lists: map[string]string{}}
 	if err := v.readPosition(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -177,28 +180,43 @@ func (v *Views) write(ctx context.Context, tx *sql.Tx, facts []domain.Event) err
 			continue
 		}
 		peers = true
-		switch e.Data.(type) {
-		case domain.NamespaceMerged, domain.CatalogAccepted, domain.CollisionDecided, domain.ConfigLoaded:
-			names = true // a configuration drops the lists, and so the definitions, of peers that it does not name
-		}
+		names = v.changesNames(e.Data) || names
 		if d, ok := e.Data.(domain.NamespaceMerged); ok {
 			if err := writeNamespace(ctx, tx, e.Seq, d); err != nil {
 				return err
 			}
 		}
 	}
-	report := v.state.Report(v.log)
 	if peers {
-		if err := writePeers(ctx, tx, report); err != nil {
-			return err
-		}
-	}
-	if names {
-		if err := v.writeNames(ctx, tx, report); err != nil {
+		if err := v.writeState(ctx, tx, names); err != nil {
 			return err
 		}
 	}
 	_, err := tx.ExecContext(ctx, `INSERT INTO position (id, log, seq) VALUES (1, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET log = excluded.log, seq = excluded.seq`, v.log, facts[len(facts)-1].Seq)
 	return err
+}
+
+// changesNames reports whether an event may change what is said of tools, or which
+// names are contested. A list that is what it was changes nothing of that: lists
+// are read far more often than they change.
+func (v *Views) changesNames(data domain.Data) bool {
+	switch d := data.(type) {
+	case domain.ConfigLoaded: // it drops the lists, and so the definitions, of peers that it does not name
+		clear(v.lists)
+	case domain.CatalogAccepted:
+		if d.Context != "" { // which of its public lists a context is served may be another one now
+			delete(v.lists, d.Peer)
+			return true
+		}
+		list := d.Digest + " " + d.CacheScope
+		if v.lists[d.Peer] == list {
+			return false
+		}
+		v.lists[d.Peer] = list
+	case domain.NamespaceMerged, domain.CollisionDecided, domain.ToolChanged, domain.ToolApproved:
+	default:
+		return false
+	}
+	return true
 }

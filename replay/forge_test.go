@@ -59,6 +59,18 @@ var forgeries = []forgery{
 	change(func(d *domain.CallResent) { d.Rule = domain.RuleRepeatable }),
 	change(func(d *domain.CallHeld) { d.Rule = domain.RuleHints }),
 	change(func(d *domain.PayloadsErased) { d.By = "somebody" }),
+	change(func(d *domain.SubscriptionRequested) { d.Types = nil }),
+	change(func(d *domain.SubscriptionOpened) {
+		d.Missing = nil
+		d.Granted = []string{domain.TypeToolsChanged, "more"}
+	}),
+	change(func(d *domain.SubscriptionClosed) { d.Reopen++ }),
+	change(func(d *domain.ListDeferred) { d.Delay = 1 }),
+	change(func(d *domain.CacheDecided) { d.Uses = nil }),
+	change(func(d *domain.ToolChanged) { d.Held = !d.Held }),
+	change(func(d *domain.ToolFlagged) { d.Marks = nil }),
+	change(func(d *domain.NameFlagged) { d.Alike = nil }),
+	change(func(d *domain.ToolApproved) { d.By = "somebody" }),
 }
 
 // logWith is a log that has a decision of a kind.
@@ -66,6 +78,9 @@ func logWith(kind string) *replaytest.Log {
 	switch kind {
 	case "peer.abandoned", "health.requested", "command.refused", "call.resent", "call.held":
 		return replaytest.Fire()
+	case "subscription.requested", "subscription.opened", "subscription.closed", "list.deferred", "cache.decided", "tool.changed", "tool.flagged",
+		"name.flagged", "tool.approved":
+		return replaytest.Lists()
 	case "payloads.erased":
 		return replaytest.Kept()
 	}
@@ -114,7 +129,7 @@ func wantProof(t *testing.T, good, forged *replaytest.Log, i int) {
 // TestEveryKindOfDecisionIsForged keeps a new kind from being left out.
 func TestEveryKindOfDecisionIsForged(t *testing.T) {
 	var kinds []string
-	for _, l := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept()} {
+	for _, l := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept(), replaytest.Lists()} {
 		for _, e := range l.Events() {
 			if e.IsDecision() {
 				kinds = append(kinds, e.Data.Kind())
@@ -137,7 +152,7 @@ func TestEveryKindOfDecisionIsForged(t *testing.T) {
 // TestAnyFieldOfAnyDecisionIsFound forges each field of each decision that the
 // logs here have.
 func TestAnyFieldOfAnyDecisionIsFound(t *testing.T) {
-	for _, good := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept()} {
+	for _, good := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept(), replaytest.Lists()} {
 		for i, e := range good.Events() {
 			if !e.IsDecision() {
 				continue

@@ -34,6 +34,7 @@ var goodLogs = []made{
 	{"good-full", "two lives, a crash between them, and every kind of decision but config.rejected", func(t *testing.T) *replaytest.Log { return replaytest.Full() }, nil},
 	{"good-fire", "calls and peers under fire: sent again, held, given up, and an operator's commands", func(t *testing.T) *replaytest.Log { return replaytest.Fire() }, nil},
 	{"good-kept", "calls whose payloads are kept, and erased in each way", func(t *testing.T) *replaytest.Log { return replaytest.Kept() }, nil},
+	{"good-lists", "lists that change, in several authorization contexts, with subscriptions and tools in quarantine", func(t *testing.T) *replaytest.Log { return replaytest.Lists() }, nil},
 	{"good-tile", "one complete tile, and one event more", func(t *testing.T) *replaytest.Log { return sized(257) }, nil},
 }
 

@@ -397,11 +397,3 @@ func printed(table []row) string {
 	_ = w.Flush()
 	return fmt.Sprintf("%s%d rows\n", b.String(), len(table))
 }
-
-// reasonOf returns why a peer is not ready, or "-".
-func reasonOf(p domain.PeerReport) string {
-	if p.Reason == nil {
-		return "-"
-	}
-	return *p.Reason
-}

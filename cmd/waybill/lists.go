@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/go-json-experiment/json"
 
@@ -17,46 +15,6 @@ import (
 	"waybill/projections"
 	"waybill/store"
 )
-
-// toolsReply is the answer to the verb tools.
-type toolsReply struct {
-	Log        string             `json:"log"`
-	Generation int64              `json:"generation"`
-	Digest     string             `json:"digest,omitempty"`
-	Tools      []domain.ToolEntry `json:"tools"`
-	Next       string             `json:"next,omitempty"` // there are more after this one
-}
-
-type toolsCmd struct{ common }
-
-// Help is shown under the usage.
-func (toolsCmd) Help() string {
-	return "Example:\n  waybill tools -c waybill.yaml --json\n\nWithout a service, what the log says; the definitions are as the peers wrote them."
-}
-
-// Run prints the tools.
-func (c toolsCmd) Run(a *app) error {
-	r := toolsReply{Tools: []domain.ToolEntry{}}
-	err := c.read(a, func(svc *remote) error { return svc.allTools(a.ctx, &r) }, func(v *projections.Views, log string) (err error) {
-		r.Log = log
-		r.Generation, r.Tools, err = v.Tools(a.ctx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if c.wantJSON() {
-		return a.printJSON(r)
-	}
-	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TOOL\tPEER\tLOCAL NAME")
-	for _, e := range r.Tools {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", e.Canonical, e.Peer, e.Local)
-	}
-	_ = t.Flush()
-	fmt.Fprintf(a.out, "%d tools, generation %d\n", len(r.Tools), r.Generation)
-	return nil
-}
 
 // peersCmd prints the peer table where no verb is given.
 type peersCmd struct {

@@ -30,7 +30,7 @@ type cli struct {
 	Call    callCmd    `cmd:"" help:"Call a tool and print the reply."`
 	Calls   callsCmd   `cmd:"" help:"What became of a call; give one up; send one again."`
 	Erase   eraseCmd   `cmd:"" help:"Erase what is kept of calls: an operator's decision, on record."`
-	Tools   toolsCmd   `cmd:"" help:"Print the tools that can be called."`
+	Tools   toolsCmd   `cmd:"" help:"Print the tools that can be called; approve one that has changed."`
 	Peers   peersCmd   `cmd:"" help:"Print the peer table; start a peer again that is down."`
 	Events  eventsCmd  `cmd:"" help:"Print events of the log."`
 	Export  exportCmd  `cmd:"" help:"Write what the JetStream stream holds, to compare it with the log."`

@@ -208,7 +208,7 @@ func (s *server) obey(ctx context.Context, r *bus.Request, d domain.OperatorComm
 }
 
 func (s *server) refuseOrder(r *bus.Request, d domain.OperatorCommanded, code domain.Code, reason string) {
-	s.answerOrder(r, harness.CommandReply{By: d.By, Verb: d.Verb, Peer: d.Peer, Call: d.Call, Code: code, Reason: reason,
+	s.answerOrder(r, harness.CommandReply{By: d.By, Verb: d.Verb, Peer: d.Peer, Call: d.Call, Tool: d.Tool, Code: code, Reason: reason,
 		Seqs: []int64{}, Log: s.log.ID()})
 }
 

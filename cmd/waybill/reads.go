@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -37,16 +35,6 @@ func (s *server) answer(ctx context.Context, r *bus.Request, read func(context.C
 		err = nil
 	}
 	_ = r.Respond([]byte(`{"error":"`+string(domain.CodeShuttingDown)+`"}`), string(domain.CodeShuttingDown), 503)
-}
-
-// shrink keeps the first half of the tools and says where to go on.
-func (r *toolsReply) shrink() bool {
-	if len(r.Tools) < 2 {
-		return false
-	}
-	r.Tools = r.Tools[:len(r.Tools)/2]
-	r.Next = r.Tools[len(r.Tools)-1].Canonical
-	return true
 }
 
 // reportReply is a report that gives up names of tools where it does not fit.
@@ -81,21 +69,6 @@ func (s *server) settledReport(ctx context.Context, r *bus.Request) (any, error)
 func (s *server) report(ctx context.Context, _ *bus.Request) (any, error) {
 	r, err := s.engine.Report(ctx)
 	return &reportReply{r, 4096}, err
-}
-
-// tools answers with the tools after the one the request names, as many as fit.
-func (s *server) tools(ctx context.Context, req *bus.Request) (any, error) {
-	var ask struct {
-		After string `json:"after"`
-	}
-	if len(req.Data) > 0 && json.Unmarshal(req.Data, &ask) != nil {
-		ask.After = "" // what cannot be read asks for the beginning
-	}
-	r := &toolsReply{Log: s.log.ID()}
-	err := s.engine.Loop.Ask(ctx, func(st *domain.State) { r.Generation, r.Digest, r.Tools = st.Tools() })
-	i, _ := slices.BinarySearchFunc(r.Tools, ask.After+"\x00", func(e domain.ToolEntry, after string) int { return strings.Compare(e.Canonical, after) })
-	r.Tools = r.Tools[i:]
-	return r, err
 }
 
 // statusReply is the answer to the verb status.

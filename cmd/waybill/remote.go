@@ -63,27 +63,3 @@ func (r *remote) ask(ctx context.Context, verb string, body []byte, into any) er
 	}
 	return json.Unmarshal(b, into)
 }
-
-// allTools asks for the tools, page by page. A namespace that changes between
-// two pages is read again from the beginning.
-func (r *remote) allTools(ctx context.Context, into *toolsReply) error {
-	for after := ""; ; {
-		body, err := json.Marshal(map[string]string{"after": after})
-		if err != nil {
-			return err
-		}
-		var page toolsReply
-		if err := r.ask(ctx, "tools", body, &page); err != nil {
-			return err
-		}
-		if after != "" && page.Digest != into.Digest {
-			into.Tools, after = nil, ""
-			continue
-		}
-		page.Tools = append(into.Tools, page.Tools...)
-		*into, after = page, page.Next
-		if into.Next = ""; after == "" {
-			return nil
-		}
-	}
-}

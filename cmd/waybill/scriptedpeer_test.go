@@ -64,6 +64,7 @@ type rpc struct {
 		Arguments json.RawMessage `json:"arguments"`
 		Input     json.RawMessage `json:"inputResponses"`
 		State     json.RawMessage `json:"requestState"`
+		Cursor    *string         `json:"cursor"`
 		Meta      struct {
 			Token json.RawMessage `json:"progressToken"`
 		} `json:"_meta"`

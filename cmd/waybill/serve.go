@@ -226,7 +226,8 @@ func (s *server) handlers() bus.Handlers {
 			"outcome": func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.outcome) },
 			"status":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.status) },
 		},
-		Order: map[string]func(context.Context, *bus.Request){domain.VerbRevive: s.revive, domain.VerbResend: s.resend, domain.VerbErase: s.erase},
+		Order: map[string]func(context.Context, *bus.Request){domain.VerbRevive: s.revive, domain.VerbResend: s.resend, domain.VerbErase: s.erase,
+			domain.VerbApprove: s.approve},
 	}
 }
 

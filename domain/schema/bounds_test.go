@@ -39,10 +39,10 @@ func padded(n int, text string) string {
 // names makes n names under which all are the same.
 func names(n int, format string) string { return items(n, `"d%d":`+format) }
 
-// TestBoundsOnSchemas has each bound with a schema that just keeps to it and
-// one that just does not.
-func TestBoundsOnSchemas(t *testing.T) {
-	for _, row := range []struct{ name, in, out, reason string }{
+// boundRows has each bound with a schema that just keeps to it and one that just
+// does not.
+func boundRows() []struct{ name, in, out, reason string } {
+	return []struct{ name, in, out, reason string }{
 		{"bytes", padded(maxSchemaBytes, `{"title":"*"}`), padded(maxSchemaBytes+1, `{"title":"*"}`), reasonBytes},
 		{"depth", nest(maxSchemaDepth-1, `{"not":*}`, `{}`), nest(maxSchemaDepth, `{"not":*}`, `{}`), reasonDepth},
 		{"depth of what is no schema", `{"default":` + nest(maxSchemaDepth-1, `[*]`, ``) + `}`,
@@ -66,7 +66,11 @@ func TestBoundsOnSchemas(t *testing.T) {
 		{"size of a pattern", `{"pattern":"(?:aaaaaaaaaaaaaaaaaaa){1000}"}`, `{"pattern":"(?:aaaaaaaaaaaaaaaaaaaa){1000}"}`, reasonPattern},
 		{"size of all patterns", `{"patternProperties":{` + items(9, `"a{1000}b%d":true`) + `}}`, `{"patternProperties":{` + items(10, `"a{1000}b%d":true`) + `}}`, reasonPattern},
 		{"evaluations", fan(maxSteps), fan(maxSteps + 1), reasonWork},
-	} {
+	}
+}
+
+func TestBoundsOnSchemas(t *testing.T) {
+	for _, row := range boundRows() {
 		t.Run(row.name, func(t *testing.T) {
 			if s := Compile(jsontext.Value(row.in)); s.Reason() != "" {
 				t.Errorf("within the bound: %s", s.Reason())

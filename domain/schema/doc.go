@@ -16,6 +16,10 @@
 // ECMA-262 has them where a linear matcher can; a schema with any other is
 // left unchecked. Nothing outside the schema is ever loaded.
 //
+// Inspect says of a schema, when a tool is listed, whether it can be relied on
+// at all. It reads the text alone, in time in proportion to it, and asks no
+// library, so that what it said once it says for ever.
+//
 // What may not enter: input or output of any kind, clocks, other packages of
 // this module. The library hashes with a seed of its own when it looks for
 // repeated items, and no verdict depends on the seed.

@@ -22,6 +22,8 @@ type World struct {
 	mono    int64
 	effects []domain.Effect
 	sent    map[string]domain.Send // to peers for calls, by key
+
+	subscribed map[string]domain.Send // the last subscriptions/listen, by context
 }
 
 // A Peer is the script of one peer.
@@ -34,13 +36,18 @@ type Peer struct {
 	Mute      bool       // gives no sign of life
 	Pages     [][]string // names of its tools
 	probed    int
+
+	Announces bool              // advertises notices of changed tools
+	Grants    map[string]string // what it acknowledges, by context; nothing for one that is not in it
+	Lists     listScript        // in the place of Pages
+	read      map[string]int
 }
 
 const started = 1_785_240_000_000_000_000 // nanoseconds since 1970; some moment
 
 // NewWorld returns a world in which nothing has happened.
 func NewWorld() *World {
-	return &World{State: domain.NewState(), now: started, sent: map[string]domain.Send{}}
+	return &World{State: domain.NewState(), now: started, sent: map[string]domain.Send{}, subscribed: map[string]domain.Send{}}
 }
 
 // Observe records an observation with what follows from it. Peers have then
@@ -139,7 +146,14 @@ func (w *World) send(p *Peer, s domain.Send) {
 		w.sent[s.Call] = s
 	case "tools/list":
 		frame := p.list(s)
-		w.step(domain.CatalogListed{At: s.At, RequestID: s.RequestID, Frame: domain.RefTo(frame)}, frame)
+		w.step(domain.CatalogListed{At: s.At, Context: s.Context, RequestID: s.RequestID, Frame: domain.RefTo(frame)}, frame)
+	case domain.MethodListen:
+		w.subscribed[s.Context] = s
+		if types, ok := p.Grants[s.Context]; ok {
+			frame := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%d},"notifications":{%s}}}`,
+				s.RequestID, types)
+			w.step(domain.SubscriptionAcknowledged{At: s.At, Context: s.Context, RequestID: s.RequestID, Frame: domain.RefTo(frame)}, frame)
+		}
 	case domain.MethodPing:
 		w.alive(p, s)
 	default:
@@ -178,6 +192,9 @@ func (p *Peer) probe(s domain.Send) [][]byte {
 	case p.Stray:
 		return frames(`{"jsonrpc":"2.0","id":"x",`+discovered, head+discovered)
 	}
+	if p.Announces {
+		return frames(head + strings.Replace(discovered, `"tools":{}`, `"tools":{"listChanged":true}`, 1))
+	}
 	return frames(head + discovered)
 }
 
@@ -191,6 +208,13 @@ func frames(list ...string) [][]byte {
 
 func (p *Peer) list(s domain.Send) []byte {
 	head := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,`, s.RequestID)
+	if p.Lists != nil {
+		if p.read == nil {
+			p.read = map[string]int{}
+		}
+		p.read[s.Context]++
+		return []byte(head + `"result":{` + p.Lists(s.Context, p.read[s.Context]) + `}}`)
+	}
 	if p.ListError {
 		return []byte(head + `"error":{"code":-32603,"message":"Internal error"}}`)
 	}

@@ -20,6 +20,10 @@ func (f *File) Domain(lock *Lock, lookup func(string) (string, bool)) domain.Con
 		Separator: f.Separator,
 		Inflight:  f.Limits.Inflight,
 		Retention: f.Retention.Milliseconds(),
+		Partial:   true,
+	}
+	if f.MovedWindow != movedWindow {
+		c.Moved = f.MovedWindow.Milliseconds()
 	}
 	clean := redact.New(f.Secrets(lookup)).Redact
 	for i := range f.Peers {
@@ -48,6 +52,7 @@ func (f *File) domainPeer(p *Peer, lock *Lock, lookup func(string) (string, bool
 		Repeatable:         p.Repeatable,
 	}
 	p.bound(&c)
+	c.Lists = p.listRules()
 	if pin, ok := lock.pin(p.Name); ok {
 		c.Pin = pin.Digest()
 	}
@@ -83,6 +88,16 @@ func (p *Peer) bound(c *domain.PeerConfig) {
 		c.HealthEvery, c.HealthWithin = p.HealthInterval.Milliseconds(), p.HealthTimeout.Milliseconds()
 	}
 	c.Attempts, c.Quarantine = p.Restarts, p.Quarantine.Milliseconds()
+}
+
+// listRules says how the lists of a peer are kept.
+func (p *Peer) listRules() *domain.ListRules {
+	r := &domain.ListRules{Interval: p.ListInterval.Milliseconds(), Refresh: p.ListRefresh.Milliseconds(),
+		Stale: p.StaleLists.Milliseconds(), Hold: p.HoldChanged, Distrust: !p.SharePublic}
+	if p.Subscribe {
+		r.Listen = p.ListenTimeout.Milliseconds()
+	}
+	return r
 }
 
 // pin returns the entry of a peer. It may be called on nil.

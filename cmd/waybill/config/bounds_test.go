@@ -14,13 +14,14 @@ func decided(t *testing.T, lines string) domain.PeerConfig {
 	got := domain.PeerConfig{ProbeTimeout: c.ProbeTimeout, CallTimeout: c.CallTimeout, ListTimeout: c.ListTimeout, CallLimit: c.CallLimit,
 		IdleTimeout: c.IdleTimeout, Inflight: c.Inflight, Resends: c.Resends, Idempotency: c.Idempotency, InputRounds: c.InputRounds,
 		InputWindow: c.InputWindow, RefuseOutput: c.RefuseOutput, HungAfter: c.HungAfter, HealthEvery: c.HealthEvery,
-		HealthWithin: c.HealthWithin, Attempts: c.Attempts, Quarantine: c.Quarantine}
+		HealthWithin: c.HealthWithin, Attempts: c.Attempts, Quarantine: c.Quarantine, Lists: c.Lists}
 	return got
 }
 
 func TestEveryBoundReachesTheDecisions(t *testing.T) {
 	defaults := domain.PeerConfig{ProbeTimeout: 10_000, CallTimeout: 60_000, ListTimeout: 10_000, Inflight: 256, Resends: 1,
 		InputRounds: 10, InputWindow: 600_000, HungAfter: 3, Attempts: 8, Quarantine: 600_000}
+	lists := domain.ListRules{Interval: 1000, Stale: 3_600_000, Listen: 10_000}
 	for _, c := range []struct {
 		name, lines string
 		change      func(*domain.PeerConfig)
@@ -45,8 +46,19 @@ func TestEveryBoundReachesTheDecisions(t *testing.T) {
 		{"health_timeout without an interval", "health_timeout: 1s", func(*domain.PeerConfig) {}},
 		{"restarts", "restarts: 1", func(p *domain.PeerConfig) { p.Attempts = 1 }},
 		{"quarantine", "quarantine: 1s", func(p *domain.PeerConfig) { p.Quarantine = 1000 }},
+		{"list_interval", "list_interval: 10ms", func(p *domain.PeerConfig) { p.Lists.Interval = 10 }},
+		{"list_refresh", "list_refresh: 1s", func(p *domain.PeerConfig) { p.Lists.Refresh = 1000 }},
+		{"stale_lists", "stale_lists: 24h", func(p *domain.PeerConfig) { p.Lists.Stale = 86_400_000 }},
+		{"listen_timeout", "listen_timeout: 3s", func(p *domain.PeerConfig) { p.Lists.Listen = 3000 }},
+		{"subscribe", "subscribe: true", func(*domain.PeerConfig) {}},
+		{"subscribe not", "subscribe: false\n    listen_timeout: 3s", func(p *domain.PeerConfig) { p.Lists.Listen = 0 }},
+		{"on_tool_change: record", "on_tool_change: record", func(*domain.PeerConfig) {}},
+		{"on_tool_change: quarantine", "on_tool_change: quarantine", func(p *domain.PeerConfig) { p.Lists.Hold = true }},
+		{"share_public", "share_public: true", func(*domain.PeerConfig) {}},
+		{"share_public not", "share_public: false", func(p *domain.PeerConfig) { p.Lists.Distrust = true }},
 	} {
-		want := defaults
+		want, rules := defaults, lists
+		want.Lists = &rules
 		c.change(&want)
 		got, err := domain.EncodeConfig(domain.Config{Peers: []domain.PeerConfig{decided(t, c.lines)}})
 		if err != nil {

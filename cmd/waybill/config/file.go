@@ -30,6 +30,7 @@ type File struct {
 	Limits          Limits
 	Payloads        string        // none or full, where a peer does not say
 	Retention       time.Duration // of kept payloads; 0: until they are erased
+	MovedWindow     time.Duration // how long a name is held that has another owner
 	Peers           []Peer        // sorted by name, at least one
 
 	Warnings []string // nothing is wrong, but somebody should know
@@ -94,6 +95,14 @@ type Peer struct {
 	HealthTimeout   time.Duration
 	Restarts        int // starts in a row before quarantine
 	Quarantine      time.Duration
+
+	ListInterval  time.Duration // between two readings of one list, at least
+	ListRefresh   time.Duration // after which a list is read again; 0: never
+	StaleLists    time.Duration // how long one is served that cannot be read again
+	Subscribe     bool          // to what the peer says of its tools
+	ListenTimeout time.Duration // until the peer has acknowledged that
+	HoldChanged   bool          // a tool whose definition changed is not called until it is approved
+	SharePublic   bool          // a public list is believed to be the same for everybody
 }
 
 // Keeps reports whether the bytes of any call are kept.

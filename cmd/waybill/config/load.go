@@ -23,6 +23,9 @@ const manyPeers = 10
 // mostPeers keeps an event that names every peer within its size.
 const mostPeers = 128
 
+// movedWindow is what domain takes where nothing is said.
+const movedWindow = domain.MovedWindow * time.Nanosecond
+
 // mostInflight bounds every number of calls at once.
 const mostInflight = 65536
 
@@ -97,6 +100,7 @@ func (f *File) read(s *section, lookup func(string) (string, bool)) {
 	s.reserved("hosts")
 	f.Payloads = s.oneOf("payloads", payloadsNone, payloadsFull)
 	f.Retention = s.durationOrNone("payload_retention", 30*24*time.Hour, time.Minute, 3650*24*time.Hour)
+	f.MovedWindow = s.duration("moved_window", movedWindow, longest)
 	f.readPeers(s, lookup)
 	s.refuseOAuth()
 	s.end()

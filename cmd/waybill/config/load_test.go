@@ -60,6 +60,7 @@ authorizations: {}
 hosts: {}
 payloads: none
 payload_retention: 30d
+moved_window: 10m
 peers:
   notes:
     transport: stdio
@@ -90,6 +91,13 @@ peers:
     health_timeout: 10s
     restarts: 8
     quarantine: 10m
+    list_interval: 1s
+    list_refresh: 0
+    stale_lists: 1h
+    subscribe: true
+    listen_timeout: 10s
+    on_tool_change: record
+    share_public: true
     unpinned_code: refused
     data_files: []
     trust_hints: false
@@ -223,7 +231,7 @@ type mistake struct {
 }
 
 // bad lists one mistake each.
-var bad = slices.Concat(badNATS, badPayloads, []mistake{
+var bad = slices.Concat(badNATS, badPayloads, badLists, []mistake{
 	{"unknown key", "nodes: x\n" + peers, 1, "nodes", "unknown key; did you mean node?"},
 	{"unknown key that is like no other", "frobnicate: 1\n" + peers, 1, "frobnicate", "unknown key"},
 	{"key given twice", "node: a\nnode: b\n" + peers, 2, "node", "given twice, first in line 1"},

@@ -39,9 +39,10 @@ func (f *File) readPeer(d *document, e entry, lookup func(string) (string, bool)
 	p.readCalls(s)
 	p.Keep = f.keeps(s)
 	p.readHealth(s)
+	p.readLists(s)
 	p.UnpinnedCode = s.oneOf("unpinned_code", "refused", "accepted") == "accepted"
 	p.DataFiles = s.distinct("data_files", func(v string) bool { return v != "" }, "a path")
-	p.TrustHints = s.boolean("trust_hints")
+	p.TrustHints = s.boolean("trust_hints", false)
 	p.Repeatable = s.distinct("repeatable", validTool, "the name of a tool")
 	s.order = slices.DeleteFunc(s.order, isOAuth) // reported already
 	s.end()
@@ -136,7 +137,7 @@ func validVariable(name string) bool {
 
 func (p *Peer) readProtocol(s *section) {
 	p.Capabilities = s.object("capabilities")
-	p.AllowLegacy = s.boolean("allow_legacy")
+	p.AllowLegacy = s.boolean("allow_legacy", false)
 	p.LegacyRevisions = slices.Clone(domain.LegacyRevisions)
 	if s.has("legacy_revisions") {
 		known := func(v string) bool { return slices.Contains(domain.LegacyRevisions, v) }
@@ -183,6 +184,21 @@ func (p *Peer) readHealth(s *section) {
 	}
 	p.Restarts = int(s.number("restarts", 8, 1, 1000))
 	p.Quarantine = s.duration("quarantine", 10*time.Minute, longest)
+}
+
+// readLists reads how the lists of a peer are kept, and what a change of a tool
+// leads to.
+func (p *Peer) readLists(s *section) {
+	p.ListInterval = s.bounded("list_interval", time.Second, 10*time.Millisecond, 10*time.Minute, "")
+	p.ListRefresh = s.durationOrNone("list_refresh", 0, time.Second, longest)
+	if p.ListRefresh != 0 && p.ListRefresh < p.ListInterval {
+		s.fail("list_refresh", "must not be less than list_interval (%s), or 0 for none", short(p.ListInterval))
+	}
+	p.StaleLists = s.duration("stale_lists", time.Hour, longest)
+	p.Subscribe = s.boolean("subscribe", true)
+	p.ListenTimeout = s.duration("listen_timeout", 10*time.Second, 10*time.Minute)
+	p.HoldChanged = s.oneOf("on_tool_change", "record", "quarantine") == "quarantine"
+	p.SharePublic = s.boolean("share_public", true)
 }
 
 func validTool(name string) bool { return name != "" && len(name) <= 128 }

@@ -102,9 +102,11 @@ func (s *section) text(name, otherwise string) string {
 	return otherwise
 }
 
-func (s *section) boolean(name string) bool {
-	n := s.typed(name, boolean)
-	return n != nil && strings.EqualFold(n.text, "true")
+func (s *section) boolean(name string, otherwise bool) bool {
+	if n := s.typed(name, boolean); n != nil {
+		return strings.EqualFold(n.text, "true")
+	}
+	return otherwise
 }
 
 // oneOf reads a choice; the first one is the default.

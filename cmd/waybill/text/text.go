@@ -36,6 +36,9 @@ func Report(w io.Writer, r domain.Report) {
 		if p.State != "ready" {
 			recovery(w, p)
 		}
+		for _, l := range p.Lists {
+			freshness(w, p, l)
+		}
 		for _, warning := range p.Warnings {
 			fmt.Fprintf(w, "%s: warning: %s\n", p.Name, warning)
 		}
@@ -59,6 +62,26 @@ func recovery(w io.Writer, p domain.PeerReport) {
 	if p.Attempt != nil {
 		fmt.Fprintf(w, "%s: attempt %d; next try %s\n", p.Name, *p.Attempt, orDash(p.NextTry))
 	}
+}
+
+// freshness says of a list what somebody should know: that it could not be read
+// again, or that nobody tells of its changes any more.
+func freshness(w io.Writer, p domain.PeerReport, l domain.ListReport) {
+	var facts []string
+	if l.Failures > 0 {
+		facts = append(facts, fmt.Sprintf("readings that failed in a row: %d", l.Failures))
+	}
+	if l.Subscription == "ended" {
+		facts = append(facts, "the subscription to its changes has ended and will be opened again")
+	}
+	if facts == nil {
+		return
+	}
+	list := "list"
+	if l.Context != domain.DefaultContext {
+		list += " of context " + l.Context
+	}
+	fmt.Fprintf(w, "%s: %s: %s\n", p.Name, list, strings.Join(facts, "; "))
 }
 
 func orDash(s *string) string {
@@ -93,7 +116,11 @@ func collisionWords(c domain.CollisionReport) string {
 	if c.Winner != nil {
 		winner = c.Winner.Peer + " keeps it"
 	}
-	return fmt.Sprintf("%s is claimed by %s; %s (event %d)", c.Name, strings.Join(who, ", "), winner, c.Seq)
+	name := c.Name
+	if c.Context != "" {
+		name += " in context " + c.Context
+	}
+	return fmt.Sprintf("%s is claimed by %s; %s (event %d)", name, strings.Join(who, ", "), winner, c.Seq)
 }
 
 func lastLine(r domain.Report) string {
@@ -101,5 +128,10 @@ func lastLine(r domain.Report) string {
 		return "no namespace has been merged yet"
 	}
 	n := r.Namespaces[0]
+	for _, other := range r.Namespaces {
+		if other.Context == domain.DefaultContext {
+			n = other
+		}
+	}
 	return fmt.Sprintf("collision policy %s: %d tools merged, generation %d", n.Policy, n.Tools, n.Generation)
 }
