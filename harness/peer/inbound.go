@@ -11,6 +11,7 @@ import (
 
 	"waybill/domain"
 	"waybill/harness/peer/frame"
+	"waybill/harness/peer/message"
 )
 
 const (
@@ -91,7 +92,7 @@ func (c *incarnation) receive(line []byte) {
 		}
 	case m.Method != nil:
 		if !c.suggestive(line) {
-			c.unasked(m, len(line))
+			c.unasked(m, line)
 		}
 	default:
 		c.answer(m, line)
@@ -175,7 +176,11 @@ func (c *incarnation) deliver(s settlement, m domain.Message, line []byte) {
 		c.lane.m.report(domain.HealthAnswered{At: c.at, RequestID: id})
 	case s.send.Method == domain.MethodList:
 		evidence := c.evidence(line)
-		c.lane.m.cfg.Report(domain.CatalogListed{At: c.at, RequestID: id, Frame: domain.RefTo(evidence)}, evidence, nil)
+		c.lane.m.cfg.Report(domain.CatalogListed{At: c.at, RequestID: id, Frame: domain.RefTo(evidence), Context: s.send.Context},
+			evidence, nil)
+	case s.send.Method == domain.MethodListen:
+		how, code := message.ReadEnd(m, id)
+		c.lane.m.report(ended(s.send, how, code))
 	default:
 		evidence := c.evidence(line)
 		c.lane.m.cfg.Report(domain.ProbeAnswered{At: c.at, RequestID: id, Modern: domain.ModernEvidence(line), Frame: domain.RefTo(evidence)},
@@ -206,14 +211,15 @@ func callID(key string) domain.CallID {
 }
 
 // unasked takes a notification or a request of the peer's own.
-func (c *incarnation) unasked(m domain.Message, size int) {
+func (c *incarnation) unasked(m domain.Message, line []byte) {
+	size := len(line)
 	switch {
 	case !m.Is2():
 		c.noise.count(noiseWrongJSONRPC, size)
 	case m.ID == nil && m.MethodName() == "notifications/progress":
 		c.progressed(m, size)
 	case m.ID == nil:
-		c.noise.count(notificationKind(m.MethodName()), size)
+		c.notified(m, line)
 	case !m.HasID():
 		c.noise.count(noiseNullID, size)
 	default:
@@ -230,6 +236,8 @@ func notificationKind(method string) string {
 		return noiseMessage
 	case method == "notifications/cancelled":
 		return noiseCancelled
+	case method == "notifications/subscriptions/acknowledged":
+		return noiseAcknowledged
 	case strings.HasSuffix(method, "/list_changed"):
 		return noiseListChanged
 	}
@@ -245,7 +253,7 @@ func (c *incarnation) reply(m domain.Message, size int) {
 		return
 	}
 	c.replies.Add(1)
-	frame := reply(m.ID, m.MethodName())
+	frame := message.Reply(m.ID, m.MethodName())
 	c.lane.put(task{do: func() {
 		c.replies.Add(-1)
 		c.write(frame)

@@ -12,6 +12,7 @@ import (
 
 	"waybill/domain"
 	"waybill/harness/peer/frame"
+	"waybill/harness/peer/message"
 )
 
 // Causes of the end of an incarnation.
@@ -325,9 +326,9 @@ func (c *incarnation) send(r *request) {
 	if !wanted || c.unwritable() {
 		return
 	}
-	frame, err := c.lane.m.stamper.request(r.send, body)
+	frame, err := c.lane.m.stamper.Request(r.send, body)
 	switch {
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, message.ErrTooLarge):
 		c.table.refuse(r, domain.CodeRequestTooLarge)
 		return
 	case err != nil:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"waybill/domain"
+	"waybill/harness/peer/message"
 )
 
 // lane performs the effects on one peer, one after the other, in a goroutine of its own. It may wait for the peer's pipe
@@ -135,7 +136,7 @@ func (l *lane) selectEra(e domain.SelectEra) {
 	}
 	c.table.selectEra(e.Era)
 	if e.Era == domain.EraLegacy {
-		l.put(task{do: func() { c.write(initialized()) }})
+		l.put(task{do: func() { c.write(message.Initialized()) }})
 	}
 }
 
@@ -150,7 +151,7 @@ func (l *lane) withdraw(w domain.Withdraw) {
 	}
 	l.put(task{do: func() {
 		if c.table.cancellable(r) {
-			c.write(cancelled(w.RequestID, w.Reason))
+			c.write(message.Cancel(w.RequestID, w.Reason))
 		}
 	}})
 }

@@ -89,6 +89,8 @@ func (s *script) play(word, rest string) error {
 		fmt.Println()
 	case "big":
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"x":"%s"}}`+"\n", s.id, strings.Repeat("x", n))
+	case "storm": // many lines, and $N counts them
+		return storm(rest)
 	case "flood": // one line without an end
 		for {
 			if _, err := os.Stdout.Write(bytes.Repeat([]byte("x"), 64<<10)); err != nil {
@@ -134,6 +136,21 @@ func (s *script) play(word, rest string) error {
 		return errors.New("no such step")
 	}
 	return nil
+}
+
+func storm(rest string) error {
+	times, line, _ := strings.Cut(rest, " ")
+	n, _ := strconv.Atoi(times)
+	out := bufio.NewWriterSize(os.Stdout, 64<<10)
+	before, after, counted := strings.Cut(line, "$N")
+	for i := range n {
+		_, _ = out.WriteString(before)
+		if counted {
+			_, _ = out.WriteString(strconv.Itoa(i))
+		}
+		_, _ = out.WriteString(after + "\n")
+	}
+	return out.Flush()
 }
 
 func (s *script) read() error {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain"
+	"waybill/harness/peer/message"
 )
 
 // What is known about a request that failed.
@@ -85,7 +86,7 @@ type Config struct {
 // performed in the order in which Do was called.
 type Manager struct {
 	cfg     Config
-	stamper stamper
+	stamper message.Stamper
 	spawner *spawner
 
 	mu     sync.Mutex
@@ -110,7 +111,7 @@ func NewManager(cfg Config) (*Manager, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	stamper, err := newStamper(cfg.ClientName, cfg.ClientVersion, cfg.FrameLimit)
+	stamper, err := message.NewStamper(cfg.ClientName, cfg.ClientVersion, cfg.FrameLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +136,16 @@ func (m *Manager) mark(when, method string) {
 // begun because it waits out its own delay; one that runs is not touched. A Send ends in exactly one of an answer,
 // exchange.failed and deadline.passed, or in nothing where it is withdrawn first; its deadline runs from this call, and is
 // put off by progress to Idle from then where Idle and Limit are set, never nearer and never beyond Limit from this call. The
-// answer to a ping, or to a server/discover of a known era, is health.answered. A Stop with Kill skips the ladder, also one that
-// has begun. Everything else about an incarnation that is not there, or not any more, is dropped.
+// answer to a ping, or to a server/discover of a known era, is health.answered.
+//
+// A subscriptions/listen waits with its deadline for its acknowledgement, subscription.acknowledged, and then without one for as long
+// as its incarnation lives. The peer's end of it is subscription.ended. What is reported of it comes in the order in which the peer
+// wrote it. Changes that it announces, or a legacy peer without being asked, are list.changed: the first at once, those that
+// follow counted for a second at most, and never after the outcome of a tools/list or of the subscription that was written
+// after them.
+//
+// A Stop with Kill skips the ladder, also one that has begun. Everything else about an incarnation that is not there, or not any
+// more, is dropped.
 func (m *Manager) Do(e domain.Effect, body *domain.Body) {
 	switch e := e.(type) {
 	case domain.Launch:
@@ -163,13 +172,14 @@ func (m *Manager) StderrTail(peer string) []byte {
 	return l.stderrTail()
 }
 
-// Flush reports the noise that has been counted and not yet reported.
+// Flush reports the noise and the changes of lists that have been counted and not yet reported.
 func (m *Manager) Flush() {
 	m.mu.Lock()
 	lanes := slices.Collect(maps.Values(m.lanes))
 	m.mu.Unlock()
 	for _, l := range lanes {
 		for _, c := range l.incarnations() {
+			c.table.flush()
 			c.noise.tick()
 		}
 	}

@@ -29,6 +29,7 @@ const (
 	noiseMessage      = "notification_message"
 	noiseListChanged  = "notification_list_changed"
 	noiseCancelled    = "notification_cancelled"
+	noiseAcknowledged = "acknowledgement_ignored" // of no subscription, or of one that was acknowledged before
 )
 
 // noiseEvery is the least time between two reports of one incarnation's noise.

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain"
+	"waybill/harness/peer/message"
 )
 
 const (
@@ -31,7 +32,7 @@ func (p *progress) stop() {
 
 // progressed takes a notification of progress. It is noise unless a call waits that asked for it, and it has come further.
 func (c *incarnation) progressed(m domain.Message, size int) {
-	note := membersOf(m.Params)
+	note := message.Members(m.Params)
 	id, known := progressID(note["progressToken"])
 	now, ok := readDecimal(note["progress"])
 	if !known || !ok || !c.table.progressed(id, now, note) {
@@ -57,7 +58,7 @@ func (t *table) progressed(id int64, now decimal, note map[string]jsontext.Value
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.waiting[id]
-	if r == nil || !r.began || !tracked(r.send) || r.progress.last != nil && !r.progress.last.less(now) {
+	if r == nil || !r.began || !message.Tracked(r.send) || r.progress.last != nil && !r.progress.last.less(now) {
 		return false
 	}
 	r.progress.last = &now
@@ -116,12 +117,12 @@ func (t *table) passLate(r *request) {
 
 // progressValue is what is passed on of a note: a value of its own, without the token.
 func progressValue(note map[string]jsontext.Value) jsontext.Value {
-	b := appendMember([]byte("{"), "progress", note["progress"])
+	b := message.AppendMember([]byte("{"), "progress", note["progress"])
 	if total := note["total"]; total.Kind() == '0' {
-		b = appendMember(b, "total", total)
+		b = message.AppendMember(b, "total", total)
 	}
-	if message := note["message"]; message.Kind() == '"' && len(b)+len(message) < maxProgress {
-		b = appendMember(b, "message", message)
+	if words := note["message"]; words.Kind() == '"' && len(b)+len(words) < maxProgress {
+		b = message.AppendMember(b, "message", words)
 	}
 	return append(b, '}')
 }

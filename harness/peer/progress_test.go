@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain"
+	"waybill/harness/peer/message"
 )
 
 // toldNotes keeps what was passed on, each with the time since it was made.
@@ -42,7 +43,7 @@ func awaited(t *table, id, deadline, idle, limit int64) *request {
 	return r
 }
 
-func note(s string) map[string]jsontext.Value { return membersOf(jsontext.Value(s)) }
+func note(s string) map[string]jsontext.Value { return message.Members(jsontext.Value(s)) }
 
 func (t *table) comes(id int64, progress string) bool {
 	now, ok := readDecimal(jsontext.Value(progress))

@@ -35,6 +35,7 @@ type table struct {
 	order    []int64 // of past, oldest first
 	evidence int
 	closed   bool
+	changes  map[int64]*changes // by subscription
 }
 
 type request struct {
@@ -49,8 +50,10 @@ type request struct {
 	timer    *time.Timer
 	began    bool  // a byte of it may have been written
 	heard    int64 // what the peer had written when it began
-	answered bool
+	answered bool  // or ended by the peer in another way
 	progress progress
+
+	acknowledged bool // a subscription; it has no deadline any more
 }
 
 // settlement is what the answer to a request is settled with.
@@ -60,7 +63,8 @@ type settlement struct {
 }
 
 func newTable(at domain.At, report func(domain.Data)) *table {
-	return &table{at: at, report: report, era: domain.EraUnknown, waiting: map[int64]*request{}, past: map[int64]*request{}}
+	return &table{at: at, report: report, era: domain.EraUnknown, waiting: map[int64]*request{}, past: map[int64]*request{},
+		changes: map[int64]*changes{}}
 }
 
 // add starts the wait for an answer to s; nil if the transport is gone already.
@@ -114,11 +118,11 @@ func (t *table) refuse(r *request, code domain.Code) {
 	}
 }
 
-// expire ends the wait, unless progress put it off when the timer had fired already.
+// expire ends the wait, unless progress put it off when the timer had fired already, or an acknowledgement took the deadline away.
 func (t *table) expire(r *request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Now().Before(r.until) || !t.settle(r) {
+	if r.acknowledged || time.Now().Before(r.until) || !t.settle(r) {
 		return
 	}
 	passed := domain.DeadlinePassed{At: t.at, RequestID: r.send.RequestID, Call: r.send.Call}
@@ -141,12 +145,12 @@ func (t *table) withdraw(id int64) *request {
 	return t.past[id]
 }
 
-// cancellable reports whether the peer may still be at work on r: a call that reached it and was not answered. A probe
-// is never cancelled.
+// cancellable reports whether the peer may still be at work on r: a call or a subscription that reached it and was not answered. A
+// probe is never cancelled.
 func (t *table) cancellable(r *request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return r.send.Method == domain.MethodCall && r.began && !r.answered
+	return (r.send.Method == domain.MethodCall || r.send.Method == domain.MethodListen) && r.began && !r.answered
 }
 
 // take finds the request that an answer under id belongs to, and settles it; nil if there is none. Until the era is
@@ -244,6 +248,7 @@ func (t *table) fail(code domain.Code) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
+	t.tellAllChanges()
 	for _, id := range slices.Sorted(maps.Keys(t.waiting)) {
 		r := t.waiting[id]
 		t.settle(r)
@@ -251,11 +256,13 @@ func (t *table) fail(code domain.Code) {
 	}
 }
 
-// settle moves r from waiting to past; false if it had been settled. The lock is held.
+// settle moves r from waiting to past; false if it had been settled. What must be known before its outcome is reported first. The
+// lock is held.
 func (t *table) settle(r *request) bool {
 	if r.settled.Swap(true) {
 		return false
 	}
+	t.tellBefore(r)
 	id := r.send.RequestID
 	r.timer.Stop()
 	r.body = nil

@@ -1,9 +1,10 @@
-package peer
+package message
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,39 +21,43 @@ const (
 	metaProgress     = "progressToken" // in both eras, where progress is wanted
 )
 
-var errTooLarge = errors.New("the request exceeds the frame limit")
+// ErrTooLarge says that a request would be longer than the frame limit.
+var ErrTooLarge = errors.New("the request exceeds the frame limit")
 
-// stamper writes requests. Each is made from scratch: nothing of an earlier one can be in it.
-type stamper struct {
+// Stamper writes requests. Each is made from scratch: nothing of an earlier one can be in it. It may be used by several goroutines
+// at once.
+type Stamper struct {
 	client jsontext.Value // clientInfo
 	limit  int            // bytes of a line without its terminator
 }
 
-func newStamper(name, version string, limit int) (stamper, error) {
-	client := appendMember([]byte("{"), "name", quoted(name))
-	client = append(appendMember(client, "version", quoted(version)), '}')
+// NewStamper returns a Stamper that signs requests with the name and version of the client, and writes no line of more than
+// limit bytes, its terminator not counted. It fails without a name or a version, or where they are no UTF-8.
+func NewStamper(name, version string, limit int) (Stamper, error) {
+	client := AppendMember([]byte("{"), "name", quoted(name))
+	client = append(AppendMember(client, "version", quoted(version)), '}')
 	if !jsontext.Value(client).IsValid() || name == "" || version == "" {
-		return stamper{}, errors.New("the client needs a name and a version, in UTF-8")
+		return Stamper{}, errors.New("the client needs a name and a version, in UTF-8")
 	}
-	return stamper{client: client, limit: limit}, nil
+	return Stamper{client: client, limit: limit}, nil
 }
 
-// request returns the line that asks for s, with its terminator. The error is errTooLarge or says what is wrong with the
+// Request returns the line that asks for s, with its terminator. The error is ErrTooLarge or says what is wrong with the
 // parts; then nothing may be written. The body may be nil.
-func (st stamper) request(s domain.Send, body *domain.Body) ([]byte, error) {
+func (st Stamper) Request(s domain.Send, body *domain.Body) ([]byte, error) {
 	params, err := st.params(s, body)
 	if err != nil {
 		return nil, err
 	}
 	b := strconv.AppendInt(append(make([]byte, 0, lineSize(params)), `{"jsonrpc":"2.0","id":`...), s.RequestID, 10)
-	b = appendMember(b, "method", quoted(s.Method))
-	b = appendMember(b, "params", []byte("{"))
+	b = AppendMember(b, "method", quoted(s.Method))
+	b = AppendMember(b, "params", []byte("{"))
 	for _, p := range params {
-		b = appendMember(b, p.name, p.value)
+		b = AppendMember(b, p.name, p.value)
 	}
 	b = append(b, "}}"...)
 	if len(b) > st.limit {
-		return nil, errTooLarge
+		return nil, ErrTooLarge
 	}
 	if err := st.check(b, s, params); err != nil {
 		return nil, err
@@ -77,7 +82,7 @@ func lineSize(params []part) int {
 }
 
 // params lists the members that the params of s have, and no others.
-func (st stamper) params(s domain.Send, body *domain.Body) ([]part, error) {
+func (st Stamper) params(s domain.Send, body *domain.Body) ([]part, error) {
 	var params []part
 	switch {
 	case s.Method == domain.MethodDiscover && s.Era != domain.EraLegacy, s.Method == domain.MethodPing && s.Era == domain.EraLegacy:
@@ -90,6 +95,12 @@ func (st stamper) params(s domain.Send, body *domain.Body) ([]part, error) {
 		}
 	case s.Method == domain.MethodCall:
 		params = callParams(s, body)
+	case s.Method == domain.MethodListen && s.Era == domain.EraModern:
+		filter, err := filter(s.Types)
+		if err != nil {
+			return nil, err
+		}
+		params = append(params, part{"notifications", '{', filter})
 	default:
 		return nil, fmt.Errorf("no request of the %s era is known for method %q", s.Era, s.Method)
 	}
@@ -118,6 +129,25 @@ func callParams(s domain.Send, body *domain.Body) []part {
 	return params
 }
 
+// listenable are the types of notifications that a subscription may be for: those that somebody here reads.
+var listenable = []string{domain.TypeToolsChanged}
+
+// filter is what a subscription is for (specification, basic/patterns/subscriptions, "Notification Filter"). One for
+// nothing at all is a mistake, and so is one for what is not known.
+func filter(types []string) ([]byte, error) {
+	if len(types) == 0 {
+		return nil, errors.New("a subscription names no type of notifications")
+	}
+	b := []byte("{")
+	for _, t := range types {
+		if !slices.Contains(listenable, t) {
+			return nil, fmt.Errorf("a subscription names the type %q of notifications, which is not known", t)
+		}
+		b = AppendMember(b, t, []byte("true"))
+	}
+	return append(b, '}'), nil
+}
+
 func carriesInput(body *domain.Body) bool {
 	return body != nil && (body.InputResponses != nil || body.RequestState != nil)
 }
@@ -128,15 +158,15 @@ func stamped(s domain.Send) bool {
 }
 
 // meta is what stands in _meta: the stamp, and the token that progress comes under; nil for nothing.
-func (st stamper) meta(s domain.Send) []byte {
+func (st Stamper) meta(s domain.Send) []byte {
 	b := []byte("{")
 	if stamped(s) {
-		b = appendMember(b, metaVersion, quoted(s.Version))
-		b = appendMember(b, metaCapabilities, object(s.Capabilities))
-		b = appendMember(b, metaClient, st.client)
+		b = AppendMember(b, metaVersion, quoted(s.Version))
+		b = AppendMember(b, metaCapabilities, object(s.Capabilities))
+		b = AppendMember(b, metaClient, st.client)
 	}
-	if tracked(s) {
-		b = appendMember(b, metaProgress, strconv.AppendInt(nil, s.RequestID, 10))
+	if Tracked(s) {
+		b = AppendMember(b, metaProgress, strconv.AppendInt(nil, s.RequestID, 10))
 	}
 	if len(b) == 1 {
 		return nil
@@ -144,11 +174,11 @@ func (st stamper) meta(s domain.Send) []byte {
 	return append(b, '}')
 }
 
-// tracked says which requests carry a progressToken, which is their id.
-func tracked(s domain.Send) bool { return s.Progress && s.Method == domain.MethodCall }
+// Tracked says which requests carry a progressToken, which is their id: calls that ask for progress.
+func Tracked(s domain.Send) bool { return s.Progress && s.Method == domain.MethodCall }
 
 // check reads the finished line as a peer would, and refuses it if it is not exactly the request that was asked for.
-func (st stamper) check(frame []byte, s domain.Send, params []part) error {
+func (st Stamper) check(frame []byte, s domain.Send, params []part) error {
 	m, err := domain.ParseMessage(frame)
 	if err != nil {
 		return errors.New("the request is no message") // the parser's words may quote what the host wrote
@@ -162,8 +192,8 @@ func (st stamper) check(frame []byte, s domain.Send, params []part) error {
 	return st.checkParams(m.Params, s, params)
 }
 
-func (st stamper) checkParams(params jsontext.Value, s domain.Send, want []part) error {
-	got := membersOf(params)
+func (st Stamper) checkParams(params jsontext.Value, s domain.Send, want []part) error {
+	got := Members(params)
 	if len(got) != len(want) {
 		return errors.New("the request's params are not as they should be")
 	}
@@ -172,10 +202,24 @@ func (st stamper) checkParams(params jsontext.Value, s domain.Send, want []part)
 			return fmt.Errorf("the request's %s is not what it should be", p.name)
 		}
 	}
-	return st.checkMeta(membersOf(got["_meta"]), s)
+	if s.Method == domain.MethodListen {
+		if err := checkFilter(Members(got["notifications"]), s.Types); err != nil {
+			return err
+		}
+	}
+	return st.checkMeta(Members(got["_meta"]), s)
 }
 
-func (st stamper) checkMeta(meta map[string]jsontext.Value, s domain.Send) error {
+func checkFilter(got map[string]jsontext.Value, types []string) error {
+	for _, t := range types {
+		if string(got[t]) != "true" || len(got) != len(types) {
+			return errors.New("the request is not for the notifications that it should be for")
+		}
+	}
+	return nil
+}
+
+func (st Stamper) checkMeta(meta map[string]jsontext.Value, s domain.Send) error {
 	most := 0
 	if stamped(s) {
 		most = 3
@@ -184,7 +228,7 @@ func (st stamper) checkMeta(meta map[string]jsontext.Value, s domain.Send) error
 			return errors.New("the request is not stamped")
 		}
 	}
-	if tracked(s) {
+	if Tracked(s) {
 		most++
 		if string(meta[metaProgress]) != strconv.FormatInt(s.RequestID, 10) {
 			return errors.New("the request's progressToken is not its id")
@@ -194,100 +238,4 @@ func (st stamper) checkMeta(meta map[string]jsontext.Value, s domain.Send) error
 		return errors.New("the request's _meta is not what its era asks for")
 	}
 	return nil
-}
-
-// membersOf returns the members of a JSON object, or nil if v is none. The values alias v.
-func membersOf(v jsontext.Value) map[string]jsontext.Value {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(v))
-	if dec.PeekKind() != '{' {
-		return nil
-	}
-	members := map[string]jsontext.Value{}
-	_, err := dec.ReadToken()
-	for err == nil && dec.PeekKind() == '"' {
-		var name jsontext.Token
-		if name, err = dec.ReadToken(); err != nil {
-			break
-		}
-		key := name.String()
-		var value jsontext.Value
-		value, err = dec.ReadValue()
-		end := dec.InputOffset()
-		members[key] = v[end-int64(len(value)) : end]
-	}
-	if _, end := dec.ReadToken(); err != nil || end != nil {
-		return nil
-	}
-	return members
-}
-
-// initialized tells a legacy peer that its initialize result was accepted.
-func initialized() []byte {
-	return []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
-}
-
-// cancelled tells a peer that nobody waits for a request. It is the same in both eras: the stamp is for requests.
-func cancelled(id int64, reason string) []byte {
-	b := strconv.AppendInt([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`), id, 10)
-	if reason != "" {
-		b = appendMember(b, "reason", quoted(reason))
-	}
-	return append(b, "}}\n"...)
-}
-
-// reply answers a legacy peer's request: a ping, or any other with "method not found". The id goes back as it came.
-func reply(id jsontext.Value, method string) []byte {
-	b := append([]byte(`{"jsonrpc":"2.0","id":`), oneLine(id)...)
-	if method == domain.MethodPing {
-		return append(b, `,"result":{}}`+"\n"...)
-	}
-	return append(b, `,"error":{"code":-32601,"message":"Method not found"}}`+"\n"...)
-}
-
-// appendMember appends a member to the open object in b.
-func appendMember(b []byte, name string, value []byte) []byte {
-	if b[len(b)-1] != '{' {
-		b = append(b, ',')
-	}
-	b = append(append(b, '"'), name...)
-	return append(append(b, `":`...), value...)
-}
-
-// quoted returns s as a JSON string. What is not UTF-8 comes out invalid, and fails the check of the line.
-func quoted(s string) []byte {
-	b, err := jsontext.AppendQuote(nil, s)
-	if err != nil {
-		return nil
-	}
-	return b
-}
-
-func object(b []byte) []byte {
-	if len(bytes.TrimSpace(b)) == 0 {
-		return []byte("{}")
-	}
-	return oneLine(b)
-}
-
-// oneLine returns JSON as it came, but with blanks for the line breaks between its tokens: every byte that means
-// something stays. A line break inside a string is no JSON and is left to the check. It may return its argument.
-func oneLine(b []byte) []byte {
-	if !bytes.ContainsAny(b, "\r\n") {
-		return b
-	}
-	out := bytes.Clone(b)
-	inString, escaped := false, false
-	for i, c := range out {
-		switch {
-		case escaped:
-			escaped = false
-		case inString && c == '\\':
-			escaped = true
-		case c == '"':
-			inString = !inString
-		case !inString && (c == '\n' || c == '\r'):
-			out[i] = ' '
-		}
-	}
-	return out
 }
