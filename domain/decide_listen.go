@@ -56,9 +56,9 @@ func (s *State) decideAcknowledged(e Event, d SubscriptionAcknowledged) []Data {
 		return []Data{AnswerDropped{At: d.At, RequestID: d.RequestID, Reason: "no subscription waits for this acknowledgement"}}
 	}
 	granted, missing := acknowledged(e.Evidence, []string{TypeToolsChanged})
-	opened := SubscriptionOpened{At: d.At, Context: d.Context, RequestID: d.RequestID, Granted: granted, Missing: missing}
+	opened := SubscriptionOpened{At: d.At, Context: contextWord(l.context), RequestID: d.RequestID, Granted: granted, Missing: missing}
 	if len(missing) > 0 {
-		return []Data{opened, SubscriptionClosed{At: d.At, Context: d.Context, RequestID: d.RequestID, Code: CodeNotSubscribed, Withdrawn: true,
+		return []Data{opened, SubscriptionClosed{At: d.At, Context: contextWord(l.context), RequestID: d.RequestID, Code: CodeNotSubscribed, Withdrawn: true,
 			Reason: "the peer advertises notices of changed tools and does not agree to send them; its list is as fresh as its ttl says"}}
 	}
 	out := []Data{opened}
@@ -93,7 +93,7 @@ func (s *State) decideSubscriptionEnded(mono int64, d SubscriptionEnded) []Data 
 	if l == nil {
 		return nil
 	}
-	out := SubscriptionClosed{At: d.At, Context: d.Context, RequestID: d.RequestID, Code: CodeSubscriptionEnded, Reopen: l.reopen(mono)}
+	out := SubscriptionClosed{At: d.At, Context: contextWord(l.context), RequestID: d.RequestID, Code: CodeSubscriptionEnded, Reopen: l.reopen(mono)}
 	switch d.How {
 	case EndedError:
 		out.Code, out.Reason = CodeSubscriptionError, fmt.Sprintf("subscriptions/listen was answered with error %d", d.ErrorCode)

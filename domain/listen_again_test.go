@@ -214,3 +214,24 @@ func TestASubscriptionOutlivesItsRules(t *testing.T) {
 		})
 	}
 }
+
+// TestASubscriptionIsOfTheContextOfItsRequest: an observation that names another
+// one neither closes nor opens anything there.
+func TestASubscriptionIsOfTheContextOfItsRequest(t *testing.T) {
+	k := newKeeper(t)
+	k.start(ruled(testConfig(PrefixOnCollision, "p"), inContexts("alice", "bob")))
+	k.rises("p", discoverNotices)
+	k.acknowledges("p", "bob", true)
+	x := k.last("p", "alice", MethodListen)
+	ack := `{"jsonrpc":"2.0","method":"m","params":{"notifications":{"toolsListChanged":true}}}`
+	if d := must[SubscriptionOpened](t, k.see(SubscriptionAcknowledged{At: x.At, Context: "bob", RequestID: x.RequestID, Frame: RefTo([]byte(ack))}, ack)); d.Context != "alice" {
+		t.Errorf("%+v", d)
+	}
+	out := k.see(SubscriptionEnded{At: x.At, Context: "bob", RequestID: x.RequestID, How: EndedAnswered})
+	if d := must[SubscriptionClosed](t, out); d.Context != "alice" || Effects(out[0])[0] != (Due{At: x.At, Context: "alice", What: DueSubscription, After: d.Reopen}) {
+		t.Errorf("%+v, %+v", d, Effects(out[0]))
+	}
+	if a, b := k.subscription("p", "alice"), k.subscription("p", "bob"); a != "ended" || b != "active" {
+		t.Errorf("alice %s, bob %s", a, b)
+	}
+}

@@ -138,16 +138,6 @@ func (k *keeper) answered(peer, context, frame string) []Event {
 	return k.see(CatalogListed{At: x.At, Context: x.Context, RequestID: x.RequestID, Frame: RefTo([]byte(f))}, f)
 }
 
-// listPaged answers page by page.
-func (k *keeper) listPaged(peer, context string, frames ...string) []Event {
-	k.t.Helper()
-	var out []Event
-	for _, f := range frames {
-		out = k.answered(peer, context, f)
-	}
-	return out
-}
-
 func (k *keeper) exited(peer string) []Event {
 	return k.see(PeerExited{At: k.at(peer), Status: 1, Cause: "exited"})
 }
@@ -246,8 +236,6 @@ func inContexts(names ...string) func(*PeerConfig) {
 func unsubscribed(p *PeerConfig) { p.Lists.Listen = 0 }
 
 func holding(p *PeerConfig) { p.Lists.Hold = true }
-
-func distrusting(p *PeerConfig) { p.Lists.Distrust = true }
 
 // onlyPeer changes one peer of a configuration.
 func onlyPeer(name string, f func(*PeerConfig)) func(*PeerConfig) {

@@ -9,8 +9,8 @@ import (
 )
 
 // alarms are the timers that decisions have set: one for each held call, one for
-// each peer and two for each of its lists. Of an alarm that was stopped or replaced nothing is reported any
-// more, also if its time came at the same moment.
+// each peer and two for each of its lists. Of an alarm that was stopped or replaced
+// nothing is reported any more, also if its time came at the same moment.
 type alarms struct {
 	report func(domain.Data)
 
@@ -21,7 +21,7 @@ type alarms struct {
 
 type alarm struct {
 	timer *time.Timer
-	at    domain.At // of a peer's
+	at    domain.At // of a peer's, or a list's
 }
 
 // Calls, peers and lists have keys of their own: no host's name begins with a
@@ -112,7 +112,7 @@ func (l *Loop) due(x domain.Due) {
 	l.alarms.start(listAlarm(x.Peer, x.What, x.Context), x.At, x.After, data)
 }
 
-// noteGone ends the alarm of an incarnation that has ended.
+// noteGone ends the alarms of an incarnation that has ended.
 func (l *Loop) noteGone(e domain.Event) {
 	switch d := e.Data.(type) {
 	case domain.PeerExited:

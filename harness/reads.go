@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -20,45 +21,48 @@ const readPatience = 500 * time.Millisecond
 // reads gathers hosts that read the tools of a context at the same time, so that
 // there is one decision, and one reading of each stale list, for all of them.
 type reads struct {
-	put func(*flight) bool // hands one to the loop; false once that has ended
+	put     func(*flight) bool   // hands one to the loop; false once that has ended
+	waiting map[string][]*flight // by context: durable, and lists are being read. The loop's alone
+	cut     cut                  // the loop's alone
 
 	mu     sync.Mutex
-	open   map[string]*flight // by context: not yet decided on
-	last   map[string]time.Time
-	timers map[*flight]*time.Timer
+	open   map[string]*flight   // by context: not yet decided on
+	last   map[string]time.Time // by context, of those decided on within the pause
 	closed bool
 }
 
-// flight is one reading for everybody who asked before it was decided on.
+// flight is one reading for everybody who asked before it was decided on. Whoever
+// waits for it learns of the loop's end by the inbox.
 type flight struct {
 	context string
-	count   int64         // guarded by the lock of reads
-	done    chan struct{} // closed when it is durable, or never will be
+	count   int64         // guarded by the lock of reads, as is timer
+	timer   *time.Timer   // of the pause before it; nil for none
+	durable chan struct{} // closed when the decision is
+	read    chan struct{} // closed when no list of the context is being read any more
 }
 
 func newReads(put func(*flight) bool) *reads {
-	return &reads{put: put, open: map[string]*flight{}, last: map[string]time.Time{}, timers: map[*flight]*time.Timer{}}
+	return &reads{put: put, waiting: map[string][]*flight{}, open: map[string]*flight{}, last: map[string]time.Time{}}
 }
 
 // join takes part in the next reading of a context; nil if there is none any more.
 func (r *reads) join(context string) *flight {
+	if context == domain.DefaultContext {
+		context = "" // as events have it
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil
 	}
-	f := r.open[context]
-	if f != nil {
+	if f := r.open[context]; f != nil {
 		f.count++
 		return f
 	}
-	f = &flight{context: context, count: 1, done: make(chan struct{})}
+	f := &flight{context: context, count: 1, durable: make(chan struct{}), read: make(chan struct{})}
 	if wait := time.Until(r.last[context].Add(readPause)); wait > 0 {
-		r.open[context] = f
-		r.timers[f] = time.AfterFunc(wait, func() { r.leave(f) })
-		return f
-	}
-	if !r.put(f) {
+		f.timer = time.AfterFunc(wait, func() { r.leave(f) })
+	} else if !r.put(f) {
 		return nil
 	}
 	r.open[context] = f
@@ -69,10 +73,8 @@ func (r *reads) join(context string) *flight {
 func (r *reads) leave(f *flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.timers, f)
-	if r.closed || !r.put(f) {
-		close(f.done)
-		delete(r.open, f.context)
+	if f.timer = nil; !r.closed {
+		r.put(f)
 	}
 }
 
@@ -81,97 +83,128 @@ func (r *reads) leave(f *flight) {
 func (r *reads) take(f *flight) domain.ToolsRead {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(r.last, func(_ string, at time.Time) bool { return now.Sub(at) >= readPause })
 	delete(r.open, f.context)
-	r.last[f.context] = time.Now()
+	r.last[f.context] = now
 	return domain.ToolsRead{Context: f.context, Reads: f.count}
 }
 
-// close ends what waits for its pause. Everybody learns of the loop's end by its
-// inbox.
+// close ends what waits for its pause: it will not be recorded.
 func (r *reads) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
-	for f, t := range r.timers { // in no order: each is ended alone
-		if t.Stop() {
-			close(f.done)
+	for _, f := range r.open { // in no order: each is ended alone
+		if f.timer != nil {
+			f.timer.Stop()
 		}
 	}
+	clear(r.open)
 }
 
-// landed tells those who read that the decision is durable.
+// cut is what the last host was given: others who ask for the same at the same
+// moment share it, so that a thousand of them do not keep the loop from its work.
+type cut struct {
+	context, after string
+	most           int
+	list           domain.ToolList
+	until          int64 // monotonic clock; 0 for none
+}
+
+// sameMoment is how long a cut may be given to others, unless something is
+// recorded before. A list that becomes stale meanwhile is named as such so much
+// later.
+const sameMoment = 5 * time.Millisecond
+
+// tools lists the tools of a context. The loop calls it.
+func (r *reads) tools(s *domain.State, context, after string, most int, mono func() int64) domain.ToolList {
+	now, c := mono(), &r.cut
+	if now >= c.until || c.context != context || c.after != after || c.most != most {
+		*c = cut{context: context, after: after, most: most, list: s.Tools(context, after, most, now)}
+		c.until = mono() + int64(sameMoment)
+	}
+	return c.list
+}
+
+// landed tells those who read that the decision is durable, and those who wait for
+// lists that none is being read. It is asked once for a context after each commit,
+// however many hosts wait.
 func (l *Loop) landed() {
+	l.reads.cut = cut{}
 	for _, f := range l.flights {
-		close(f.done)
+		close(f.durable)
+		l.reads.waiting[f.context] = append(l.reads.waiting[f.context], f)
 	}
 	l.flights = nil
+	for context, list := range l.reads.waiting { // in no order: each is told alone
+		if l.state.Reading(context) {
+			continue
+		}
+		for _, f := range list {
+			close(f.read)
+		}
+		delete(l.reads.waiting, context)
+	}
 }
 
 // NoteRead records that a host reads the tools of a context, "" for the default
 // one, and returns when what follows from it is durable: the lists that are not
 // fresh are being read again. Hosts that read at the same time share one record.
-// Safe for concurrent use.
+// After an error it may be recorded all the same. Safe for concurrent use.
 func (l *Loop) NoteRead(ctx context.Context, context string) error {
+	_, err := l.noteRead(ctx, context)
+	return err
+}
+
+func (l *Loop) noteRead(ctx context.Context, context string) (*flight, error) {
 	f := l.reads.join(context)
 	if f == nil {
-		return errStopping
+		return nil, errStopping
 	}
 	select {
-	case <-f.done:
-		return nil
+	case <-f.durable:
+		return f, nil
+	case <-l.inbox.ended:
+		return nil, errStopping
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// awaitLists returns when the lists that were read again for a flight have come, or
+// patience is spent.
+func (l *Loop) awaitLists(ctx context.Context, f *flight) error {
+	patience := time.NewTimer(readPatience)
+	defer patience.Stop()
+	select {
+	case <-f.read:
+	case <-patience.C:
 	case <-l.inbox.ended:
 		return errStopping
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return nil
 }
 
 // ReadTools reads the tools of a context, "" for the default one, after a
 // canonical name, at most as many as most; 0 is for all. A reading from the
 // beginning is recorded, and waits a moment for lists that are read again because
 // of it; what could not be had by then is served as it is, and named as stale.
-// Definitions are shared and must not be changed. Safe for concurrent use.
+// What is returned is shared and must not be changed. Safe for concurrent use.
 func (e *Engine) ReadTools(ctx context.Context, context, after string, most int) (domain.ToolList, error) {
 	var list domain.ToolList
 	if after == "" {
-		if err := e.Loop.NoteRead(ctx, context); err != nil {
+		f, err := e.Loop.noteRead(ctx, context)
+		if err != nil {
 			return list, err
 		}
-		if err := e.awaitLists(ctx, context); err != nil {
+		if err := e.Loop.awaitLists(ctx, f); err != nil {
 			return list, err
 		}
 	}
-	mono := e.Loop.cfg.Clock.Mono
-	err := e.Loop.Ask(ctx, func(s *domain.State) { list = s.Tools(context, after, most, mono()) })
+	l := e.Loop
+	err := l.Ask(ctx, func(s *domain.State) { list = l.reads.tools(s, context, after, most, l.cfg.Clock.Mono) })
 	return list, err
-}
-
-// awaitLists returns when no list of a context is being read, or patience is spent.
-func (e *Engine) awaitLists(ctx context.Context, context string) error {
-	patient, cancel := contextWithTimeout(ctx, readPatience)
-	defer cancel()
-	for {
-		var reading bool
-		var head int64
-		err := e.Loop.Ask(patient, func(s *domain.State) { reading, head = s.Reading(context), s.Head })
-		if err == nil && !reading {
-			return nil
-		}
-		if err == nil {
-			err = e.Feed.wait(patient, head, e.loopDone)
-		}
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case patient.Err() != nil:
-			return nil
-		case err != nil:
-			return err
-		}
-	}
-}
-
-// contextWithTimeout is context.WithTimeout, where a parameter has its name.
-func contextWithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d)
 }

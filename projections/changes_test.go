@@ -248,3 +248,19 @@ func BenchmarkViewsBuild(b *testing.B) {
 		noErr(b, v.Close())
 	}
 }
+
+// BenchmarkViewsReread folds in what a reading of 200 lists leads to that finds
+// every list as it was.
+func BenchmarkViewsReread(b *testing.B) {
+	h := vast(b, 200, 100)
+	v := open(b, viewsFile(b), len(h.list))
+	defer v.Close()
+	feed(b, v, h.list, allAtOnce)
+	for b.Loop() {
+		b.StopTimer()
+		from := len(h.list)
+		h.tell(domain.ToolsRead{Reads: 1}, nil)
+		b.StartTimer()
+		noErr(b, v.Apply(b.Context(), h.list[from:]))
+	}
+}

@@ -74,6 +74,9 @@ func (h *history) keepLists() {
 	h.changed("beta", "ann") // newer than that of the default context, which is now served it
 	h.changed("beta", "")
 	h.changed("beta", "")
+	h.private = true
+	h.changed("beta", "") // ann is served its own again
+	h.private = false
 	h.changed("beta", "ann")
 	h.changed("beta", "ann")
 	h.tell(domain.ServiceStopped{Reason: "test"}, nil)
@@ -109,4 +112,9 @@ func (h *history) holdTools() {
 	h.changed("alpha", "") // anns is contested for ann alone
 	h.tools["gamma"] = []string{"Sum", "anns"}
 	h.changed("gamma", "") // and now for the default context, and by one more for ann
+	h.changed("beta", "ann")
+	h.tools["beta"] = h.tools["betaann"]
+	h.changed("beta", "") // which was another list, and is now like that of ann
+	h.tools["beta"] = []string{"search", "sum", "late"}
+	h.changed("beta", "")
 }

@@ -111,6 +111,11 @@ func TestInteropCallsAreAnswered(t *testing.T) {
 		}
 	}
 	w.must(exitToolError, "call", "read_text_file", `{"path":"/nowhere/at/all"}`)
+	for peer, want := range map[string]string{"notes": "active", "shout": "active", "mcpgo": "none", "everything": "none"} {
+		if l := w.peer(peer).Lists[0]; l.Subscription != want {
+			t.Errorf("%s: %+v, want the subscription %s", peer, l, want)
+		}
+	}
 	s.cmd.Process.Signal(os.Interrupt)
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("serve: %v", err)

@@ -119,7 +119,7 @@ func (r *labRun) yaml() string {
 	for _, a := range r.c.args {
 		args = append(args, fmt.Sprintf("%q", a))
 	}
-	set := fmt.Sprintf("FAKEPEER_LOG: %q", r.labLog())
+	set := fmt.Sprintf("FAKEPEER_NAME: lab, FAKEPEER_LOG: %q", r.labLog())
 	for _, k := range slices.Sorted(maps.Keys(r.c.set)) {
 		set += fmt.Sprintf(", %s: %q", k, strings.ReplaceAll(r.c.set[k], "DIR", r.dir))
 	}
@@ -132,10 +132,14 @@ func (r *labRun) yaml() string {
 	for _, line := range r.c.more {
 		y += "    " + strings.ReplaceAll(line, "DIR", r.dir) + "\n"
 	}
+	if r.c.twin {
+		y += fmt.Sprintf("  twin:\n    command: %q\n    args: [%s]\n    set: {FAKEPEER_NAME: twin, FAKEPEER_LOG: %q}\n    env: [PATH]\n", r.python, strings.Join(args, ", "), r.twinLog())
+	}
 	return y
 }
 
-func (r *labRun) labLog() string { return filepath.Join(r.dir, "lab.log") }
+func (r *labRun) labLog() string  { return filepath.Join(r.dir, "lab.log") }
+func (r *labRun) twinLog() string { return filepath.Join(r.dir, "twin.log") }
 
 // tool runs one of our programs to its end.
 func (r *labRun) tool(program string, args ...string) (int, string, string) {
@@ -153,7 +157,7 @@ func (r *labRun) tool(program string, args ...string) (int, string, string) {
 
 func (r *labRun) command(want int, command string, args ...string) string {
 	r.t.Helper()
-	code, out, errs := r.tool(r.waybill, append([]string{command, "-c", r.file}, args...)...)
+	code, out, errs := r.tool(r.waybill, append(append([]string{command}, args...), "-c", r.file)...)
 	if code != want {
 		r.t.Errorf("waybill %s %s: exit %d, want %d\n%.2000s%s", command, strings.Join(args, " "), code, want, out, errs)
 	}
@@ -221,12 +225,12 @@ func (r *labRun) settle() {
 	wait(r.t, "the lab's peer settles", r.c.patience(), func() bool {
 		_, out, _ := r.tool(r.waybill, "peers", "-c", r.file, "--json")
 		r.report = domain.Report{}
-		if json.Unmarshal([]byte(out), &r.report) != nil || len(r.report.Peers) != 2 {
+		if json.Unmarshal([]byte(out), &r.report) != nil || len(r.report.Peers) < 2 {
 			return false
 		}
 		other, settled := r.report.Peers[0].State == "ready", r.state() == "ready" || r.peer().Code != nil
 		r.ahead = r.ahead || other && !settled
-		return other && settled
+		return other && settled && (!r.c.twin || r.report.Peers[2].State == "ready" && len(r.report.Namespaces) > 0)
 	})
 	if !r.ahead && strings.Contains(strings.Join(r.c.more, ""), "probe_timeout") {
 		r.t.Error("the other peer waited for the lab's")
@@ -250,7 +254,7 @@ func (r *labRun) state() string           { return r.peer().State }
 
 // outcome is "STATE ERA [CODE]".
 func (r *labRun) outcome() string {
-	if len(r.report.Peers) != 2 {
+	if len(r.report.Peers) < 2 {
 		return "no report"
 	}
 	s := r.state() + " " + string(r.peer().Era)
@@ -329,16 +333,19 @@ type labLine struct {
 		ID     json.RawMessage
 		Method string
 		Params struct {
-			Name string
-			Meta map[string]json.RawMessage `json:"_meta"`
+			Name   string
+			Cursor *string
+			Meta   map[string]json.RawMessage `json:"_meta"`
 		}
 		Result json.RawMessage
 	}
 }
 
-func (r *labRun) noted() []labLine {
+func (r *labRun) noted() []labLine { r.t.Helper(); return r.notedIn(r.labLog()) }
+
+func (r *labRun) notedIn(file string) []labLine {
 	r.t.Helper()
-	b, err := os.ReadFile(r.labLog())
+	b, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ type labCase struct {
 	top      string            // more lines at the top of the configuration
 	more     []string          // more lines in the peer's entry
 	bare     bool              // without PATH
+	twin     bool              // with another peer that is the same server
 	slow     bool
 	unpinned bool   // no pin can be made of it
 	noise    string // what the counts of noise must hold
@@ -128,7 +129,7 @@ func echo(n int, want string) []labCall {
 
 func labCases() []labCase {
 	var all []labCase
-	for _, group := range [][]labCase{pipeCases(), eraCases(), processCases(), listCases(), resultCases()} {
+	for _, group := range [][]labCase{pipeCases(), eraCases(), processCases(), listCases(), changeCases(), resultCases()} {
 		all = append(all, group...)
 	}
 	return all
@@ -199,32 +200,6 @@ func processCases() []labCase {
 		}),
 		modern("B61", argv).with(func(c *labCase) { c.args = []string{"a (b) c.txt", "$HOME;id", "*"} }),
 		modern("B63", big, long, big, long),
-	}
-}
-
-func listCases() []labCase {
-	listed := func(id string, tools string) labCase {
-		var calls []labCall
-		for name := range strings.FieldsSeq(tools) {
-			calls = append(calls, labCall{tool: name, want: done})
-		}
-		return modern(id, calls...).with(func(c *labCase) {
-			c.while = func(r *labRun) {
-				if len(r.peer().Tools) != len(calls) {
-					r.t.Errorf("lists %v, want %s", r.peer().Tools, tools)
-				}
-			}
-		})
-	}
-	failed := func(id, code string) labCase { return closed(id, "degraded modern "+code, "degraded modern "+code) }
-	return []labCase{
-		failed("B108", "list_cursor").with(func(c *labCase) { c.after = atMostLists(3) }),
-		failed("B111", "list_limit"),
-		failed("B129", "list_timeout").with(func(c *labCase) { c.more = []string{"probe_timeout: 2s"} }),
-		listed("B109", "alpha beta"), listed("B112", "a b c"), listed("B113", "dup ok_tool"),
-		listed("B116", "ok_tool dotted.tool sl/ash"), listed("B117", "search"), listed("B118", "good"),
-		modern("B119", labCall{tool: "good", want: done}), modern("B120", labCall{tool: "tree", want: done}, labCall{tool: "good", want: done}),
-		modern("B123").with(func(c *labCase) { c.after = atMostLists(10) }), modern("B126"),
 	}
 }
 
@@ -367,14 +342,6 @@ func executedOnce(r *labRun) {
 	}
 }
 
-func atMostLists(n int) func(*labRun) {
-	return func(r *labRun) {
-		if methods, _ := r.received(); methods["tools/list"] > n {
-			r.t.Errorf("listed with %d requests, want at most %d", methods["tools/list"], n)
-		}
-	}
-}
-
 func sent(text string) func(*labRun) {
 	return func(r *labRun) {
 		for _, l := range r.noted() {
@@ -421,8 +388,7 @@ func pinged(r *labRun) {
 		methods, _ := r.received()
 		return methods["(result)"] >= 10
 	})
-	r.c.calls, r.replies = append(r.c.calls[:3:3], usual[0]), append(r.replies, reply{})
-	r.call(3, usual[0])
+	r.again(usual[0])
 }
 
 // leaves checks what is said of a process that ended by itself.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"waybill/domain"
 )
@@ -17,6 +18,7 @@ type listRow struct {
 	// What the peer does.
 	tools     []string                             // definitions, on one page
 	list      func(p *listScript, m rpc) string    // in place of tools: the members of a page
+	hangs     func(p *listScript, m rpc) bool      // whether a request for a page is left without an answer
 	listen    func(p *listScript, m rpc)           // after subscriptions/listen; it advertises changes where there is one
 	announces bool                                 // it advertises changes, and knows no subscriptions
 	call      func(p *listScript, m rpc) (so bool) // before a call is answered; true: it has been answered
@@ -101,7 +103,7 @@ func nameRows() []listRow {
 				"7  tool_unnamed", "8  tool_unnamed", "9  tool_unnamed", "10  tool_unnamed"}},
 		{name: "names that look like another", peer: "foreign-letters", has: "search",
 			tools: []string{tool("search"), tool(flood), tool(zero), tool(wide), tool(bidi)},
-			out: []string{`1 se\u0430rch tool_name_invalid`, `2 search\u200b tool_name_invalid`, `3 \uff53earch tool_name_invalid`, `4 \u202ehcraes tool_name_invalid`},
+			out:   []string{`1 se\u0430rch tool_name_invalid`, `2 search\u200b tool_name_invalid`, `3 \uff53earch tool_name_invalid`, `4 \u202ehcraes tool_name_invalid`},
 			after: func(r *listRun) {
 				for _, name := range []string{flood, zero, wide, bidi} {
 					if d := decode[reply](r.t, r.must(exitRefused, "call", "--json", name)); *d.Code != string(domain.CodeUnknownTool) {
@@ -221,6 +223,7 @@ func subscriptionRows() []listRow {
 				if n := len(r.requests("tools/list")); n < 2 || n > 10 {
 					r.t.Errorf("%d notices led to %d readings, want a handful", r.notices(), n)
 				}
+				r.spaced(time.Second) // list_interval
 				r.calm()
 			}},
 		{name: "a subscription that is never acknowledged", peer: "unheard", has: "brief", more: []string{"listen_timeout: 200ms", "list_interval: 10ms"},

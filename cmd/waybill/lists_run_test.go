@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,15 +41,16 @@ func newListWorld(t *testing.T, top string, rows ...listRow) listWorld {
 	return w
 }
 
-// run is one row in a test of its own.
+// row is one peer in a test of its own.
 func (w listWorld) row(t *testing.T, row listRow) *listRun {
-	return &listRun{world: &world{t: t, dir: w.dir, file: w.file}, row: row}
+	return &listRun{world: &world{t: t, dir: w.dir, file: w.file}, row: row, names: map[string]string{}}
 }
 
 // listRun is one peer of a listWorld.
 type listRun struct {
 	*world
-	row listRow
+	row   listRow
+	names map[string]string // canonical, by local name
 }
 
 // Each of many peers lists in a way of its own. What can be used of a list is used,
@@ -106,6 +109,7 @@ func (r *listRun) has(want string) {
 	var locals []string
 	for _, e := range r.own(r.row.peer) {
 		locals = append(locals, e.Local)
+		r.names[e.Local] = e.Canonical
 	}
 	if slices.Sort(locals); strings.Join(locals, " ") != want {
 		r.t.Errorf("its tools are %q, want %s", locals, want)
@@ -150,10 +154,19 @@ func (r *listRun) leftOut() {
 // call calls a tool of the peer by its canonical name, which runs it and no other.
 func (r *listRun) call(local, args string) {
 	r.t.Helper()
-	got := decode[reply](r.t, r.must(exitDone, "call", "--json", r.entry(local).Canonical, args))
+	got := decode[reply](r.t, r.must(exitDone, "call", "--json", r.canonical(local), args))
 	if want := fmt.Sprintf(`"by":%q,"tool":%q`, r.row.peer, local); !strings.Contains(string(got.Result), want) {
 		r.t.Errorf("a call of %s was answered with %s", local, got.Result)
 	}
+}
+
+// canonical is the name that a tool is called by.
+func (r *listRun) canonical(local string) string {
+	r.t.Helper()
+	if r.names[local] == "" {
+		r.names[local] = r.entry(local).Canonical
+	}
+	return r.names[local]
 }
 
 // onlyOwn checks that nothing ran at the peer but what it lists.
@@ -292,12 +305,17 @@ func (r *listRun) honoursTTL() {
 		r.must(exitDone, "tools")
 		return len(r.requests("tools/list")) >= before+2
 	})
-	var last int64
-	for _, e := range r.envelopes("list.requested", r.row.peer) {
-		if since := time.Duration(e.Time - last); since < shortLived*time.Millisecond {
+	r.spaced(shortLived * time.Millisecond)
+}
+
+// spaced checks that so much time at least goes by between two readings.
+func (r *listRun) spaced(least time.Duration) {
+	r.t.Helper()
+	all := r.envelopes("list.requested", r.row.peer)
+	for i, e := range all[1:] {
+		if since := time.Duration(e.Mono - all[i].Mono); since < least {
 			r.t.Errorf("it was read %s after it had been read", since)
 		}
-		last = e.Time
 	}
 }
 
@@ -309,5 +327,28 @@ func reasonOf(p domain.PeerReport) string {
 	return *p.Reason
 }
 
+// begin is serve without waiting for the peers.
+func (w *world) begin() *service {
+	w.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s := &service{t: w.t, cmd: exec.Command(self, "serve", "-c", w.file), out: &bytes.Buffer{}, errs: &syncBuffer{}}
+	s.cmd.Stdout, s.cmd.Stderr = s.out, s.errs
+	if err := s.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if s.cmd.ProcessState == nil {
+			_ = s.cmd.Process.Kill()
+			_ = s.cmd.Wait()
+		}
+	})
+	return s
+}
+
 // beside is a file beside the record of a peer.
-func (w *world) beside(peer, ending string) string { return filepath.Join(w.dir, peer+".record"+ending) }
+func (w *world) beside(peer, ending string) string {
+	return filepath.Join(w.dir, peer+".record"+ending)
+}

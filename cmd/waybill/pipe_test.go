@@ -120,7 +120,7 @@ type pipeRun struct {
 
 // selfScript is a command that becomes this binary: one that is quick to hash,
 // as each start of a pinned peer does.
-func selfScript(t *testing.T) string {
+func selfScript(t testing.TB) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

@@ -296,3 +296,24 @@ func TestHelpOfToolsHasExamples(t *testing.T) {
 		}
 	}
 }
+
+// An answer holds at least one tool, and says where to go on if there are more.
+func TestAnAnswerHoldsAsManyToolsAsFit(t *testing.T) {
+	tools := make([]domain.ToolEntry, mostTools+1)
+	for i := range tools {
+		tools[i] = domain.ToolEntry{Canonical: fmt.Sprintf("tool%05d", i), Definition: make([]byte, 708)} // 1000 each
+	}
+	for _, c := range []struct{ have, most, want int }{
+		{mostTools + 1, 1 << 30, mostTools}, {mostTools, 1 << 30, mostTools}, {5, 4000, 4}, {5, 4999, 4}, {5, 5000, 5}, {5, 10, 1}, {1, 10, 1}, {0, 10, 0},
+	} {
+		r := toolsReply{toolList: toolList{Tools: tools[:c.have]}}
+		r.fit(c.most)
+		next := ""
+		if c.want < c.have {
+			next = tools[c.want-1].Canonical
+		}
+		if len(r.Tools) != c.want || r.Next != next {
+			t.Errorf("%d tools, %d bytes: kept %d, next %q, want %d, %q", c.have, c.most, len(r.Tools), r.Next, c.want, next)
+		}
+	}
+}

@@ -70,6 +70,12 @@ func TestPagesInOrder(t *testing.T) {
 	if got := listing(c, bad); got != "beta alpha gamma" || len(warnings) != 0 || c.TTL != 1000 || c.CacheScope != ScopePublic {
 		t.Errorf("the catalog is %s with %q, %+v", got, warnings, c)
 	}
+	if alpha, ok := c.Tool("alpha"); !ok || alpha.Local != "alpha" || alpha.Digest != digest([]byte(tool("alpha", ""))) {
+		t.Errorf("alpha is %+v, %t", alpha, ok)
+	}
+	if nobody, ok := c.Tool("nobody"); ok {
+		t.Errorf("nobody is %+v", nobody)
+	}
 	if !c.Has("alpha") || c.Has("Alpha") || c.Definition("nobody") != nil || string(c.Definition("gamma")) != tool("gamma", "") {
 		t.Errorf("a tool is not found by its name, or another is: %s", c.Definition("gamma"))
 	}

@@ -36,9 +36,6 @@ func (x *inspection) circles() Finding {
 	between := make(map[string]int32)
 	next := int32(len(x.items))
 	for _, r := range x.dynamic {
-		if len(x.named[r.text]) == 0 {
-			continue
-		}
 		place, known := between[r.text]
 		if !known {
 			place = next
@@ -56,9 +53,6 @@ func (x *inspection) circles() Finding {
 func (x *inspection) rounds(r *rounds) Finding {
 	tooMuch := Finding{}
 	for i := range x.items {
-		if x.places[i] == 0 {
-			continue
-		}
 		total, loops := r.count(int32(i))
 		switch {
 		case loops:

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func TestInspectKeywords(t *testing.T) {
 		aFlag:         {"uniqueItems", `true false`, `null "true" 0 {}`},
 		aNumber:       {"maximum", `0 -1.5 1e9`, `null "1" true []`},
 		aFactor:       {"multipleOf", `1 0.01 1e-400 10e-3`, `0 0.0 -0 -1 0e5 -1e-9 null "1"`},
-		aCount:        {"minLength", `0 7 2.0 -0 -0.0 1.50e2 1200e-2 0.0e-9 1e400`, `-1 0.5 1.5e0 15e-1 -2.0 1e-1 1200e-3 null "1"`},
+		aCount:        {"minLength", `0 7 2.0 -0 -0.0 2.5e1 1.50e2 1200e-2 0.0e-9 1e400`, `-1 0.5 1.5e0 15e-1 -2.0 1e-1 1200e-3 null "1"`},
 		aList:         {"enum", `[] [1,1] [null]`, `null {} "a"`},
 		someNames:     {"required", `[] ["a"] ["a","b",""]`, `null {} "a" ["a","a"] ["a","\u0061"] [1] ["a",null]`},
 		namesByName:   {"dependentRequired", `{} {"a":[]} {"a":["b"],"c":["b"]}`, `null [] {"a":"b"} {"a":["b","b"]} {"a":{}} {"b":[],"a":[1]}`},
@@ -110,6 +111,7 @@ func TestInspectReferences(t *testing.T) {
 		{"a tree", `{"properties":{"children":{"items":{"$ref":"#"}}}}`, "", "", ""},
 		{"the empty reference", `{"items":{"$ref":""}}`, "", "", ""},
 		{"a pointer with escapes", `{"items":{"$ref":"#/$defs/a~1b~0%25%20"},"$defs":{"a/b~% ":{}}}`, "", "", ""},
+		{"a pointer with an escape of an escape", `{"items":{"$ref":"#/$defs/a~01"},"$defs":{"a~1":{}}}`, "", "", ""},
 		{"a pointer into a list", `{"anyOf":[{},{"type":"string"}],"items":{"$ref":"#/anyOf/1"}}`, "", "", ""},
 		{"a pointer into a long list", `{"anyOf":` + list(40, `{"title":"%d"}`) + `,"items":{"$ref":"#/anyOf/39"}}`, "", "", ""},
 		{"a pointer beyond a long list", `{"anyOf":` + list(40, `{"title":"%d"}`) + `,"items":{"$ref":"#/anyOf/40"}}`, Malformed, reasonNothing, "items"},
@@ -123,12 +125,17 @@ func TestInspectReferences(t *testing.T) {
 		{"a target that is no schema", `{"items":{"$ref":"#/title"},"title":"a"}`, Malformed, reasonNone, "items"},
 		{"a target that is a list", `{"items":{"$ref":"#/allOf"},"allOf":[{}]}`, Malformed, reasonNone, "items"},
 		{"a target nobody knows", `{"items":{"$ref":"#/x/a"},"x":{"a":{"items":{"$ref":"#/x/b"}},"b":{}}}`, "", "", ""},
+		{"a target nobody knows, which leads on to nothing", `{"items":{"$ref":"#/x/a"},"x":{"a":{"items":{"$ref":"#/x/b"}}}}`, Malformed, reasonNothing, "x a items"},
+		{"a target found late, which leads on to nothing", `{"allOf":[{"$ref":"y#/p"},{"$ref":"#/x"}],"x":{"$id":"y","p":{"items":{"$ref":"#/q"}}}}`,
+			Malformed, reasonNothing, "x p items"},
 		{"a broken target nobody knows", `{"items":{"$ref":"#/x/a"},"x":{"a":{"items":{"type":"any"}}}}`, Malformed, "its type must be " + wanted[someTypes], "x a items"},
 		{"an anchor", `{"items":{"$ref":"#b"},"$defs":{"a":{"$anchor":"b"}}}`, "", "", ""},
 		{"an anchor at a place nobody knows", `{"allOf":[{"$ref":"#b"},{"$ref":"#/x"}],"x":{"$anchor":"b"}}`, "", "", ""},
+		{"an anchor of the resource around", `{"items":{"$ref":"y#/x"},"$defs":{"a":{"$id":"y","x":{"items":{"$ref":"#b"}},"items":{"$anchor":"b"}}}}`, "", "", ""},
 		{"an anchor of a neighbour", `{"items":{"$ref":"#b"},"$defs":{"a":{"$id":"x","$anchor":"b"}}}`, Malformed, reasonNothing, "items"},
 		{"that neighbour's anchor, by its name", `{"items":{"$ref":"x#b"},"$defs":{"a":{"$id":"x","$anchor":"b"}}}`, "", "", ""},
 		{"an anchor in draft-07", `{` + draft7 + `,"items":{"$ref":"#b"},"definitions":{"a":{"$id":"#b"}}}`, "", "", ""},
+		{"pointers are no anchors in draft-07", `{` + draft7 + `,"items":{"$id":"#/a"},"contains":{"$id":"#/a"}}`, "", "", ""},
 		{"no anchor beside a reference in draft-07", `{` + draft7 + `,"items":{"$ref":"#b"},"definitions":{"a":{"$id":"#b","$ref":"#/definitions/c"},"c":{}}}`, Malformed, reasonNothing, "items"},
 		{"an anchor twice", `{"$anchor":"a","items":{"$anchor":"a"}}`, Malformed, reasonTwice, "items"},
 		{"an anchor twice at one place", `{"$anchor":"a","$dynamicAnchor":"a"}`, "", "", ""},
@@ -137,6 +144,7 @@ func TestInspectReferences(t *testing.T) {
 		{"an identifier that is none", `{"items":{"$id":"http://%zz"}}`, Malformed, reasonTwice, "items"},
 		{"addresses in addresses", `{"$id":"https://example.com/a/","items":{"$id":"b/","items":{"$id":"c","$ref":"../d"}},"$defs":{"d":{"$id":"/a/d"}}}`, "", "", ""},
 		{"a name", `{"$id":"urn:a:b","items":{"$ref":"urn:a:b#/$defs/c"},"$defs":{"c":{}}}`, "", "", ""},
+		{"a name in a name", `{"$id":"urn:a:b","items":{"$id":"c"}}`, Malformed, reasonTwice, "items"}, // as for the library
 		{"a pointer from another resource", `{"$id":"https://example.com/a","$defs":{"b":{"$id":"b","$defs":{"c":{}},"items":{"$ref":"#/$defs/c"}}}}`, "", "", ""},
 		{"a site", `{"items":{"$ref":"https://example.com/a"}}`, External, reasonBeyond, "items"},
 		{"a site, with identifiers", `{"$id":"https://example.com/b","items":{"$ref":"a"}}`, External, reasonBeyond, "items"},
@@ -167,7 +175,7 @@ func TestInspectCircles(t *testing.T) {
 		loops        bool
 	}{
 		{`{"$ref":"#"}`, "", true},
-		{`{"properties":{"a":{"$ref":"#"}},"items":{"$ref":"#"},"propertyNames":{"$ref":"#"}}`, "", false},
+		{`{"properties":{"a":{"$ref":"#"}},"items":{"$ref":"#"},"propertyNames":{"$ref":"#"},"contains":{"$ref":"#"},"additionalProperties":{"$ref":"#"}}`, "", false},
 		{`{"$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"}]},"b":{"anyOf":[{"not":{"$ref":"#/$defs/a"}}]}}}`, "$defs a", true},
 		{`{"if":{"$ref":"#"}}`, "", true},
 		{`{"if":{},"then":{"$ref":"#"}}`, "", true},
@@ -181,7 +189,13 @@ func TestInspectCircles(t *testing.T) {
 		{`{"$dynamicAnchor":"a","$dynamicRef":"#a"}`, "", true},
 		{`{"$dynamicAnchor":"a","items":{"$dynamicRef":"#a"}}`, "", false},
 		{`{"$id":"a","$dynamicAnchor":"n","anyOf":[{"$ref":"b"}],"$defs":{"b":{"$id":"b","$dynamicAnchor":"n","not":{"$ref":"c"}},"c":{"$id":"c","$dynamicRef":"b#n"}}}`, "", true},
+		{`{"$id":"a","$dynamicAnchor":"n","$ref":"b","$defs":{"b":{"$id":"b","$defs":{"x":{"$dynamicAnchor":"n"}},"not":{"$dynamicRef":"#n"}}}}`, "", true},
+		{`{"$id":"a","$dynamicAnchor":"n","$ref":"b","$defs":{"b":{"$id":"b","$defs":{"x":{"$dynamicAnchor":"n"}},"not":{"$dynamicRef":"#/$defs/x"}}}}`, "", false},
+		{`{"$id":"a","$dynamicAnchor":"n","$ref":"b","$defs":{"b":{"$id":"b","$defs":{"x":{"$dynamicAnchor":"m"}},"not":{"$dynamicRef":"#m"}}}}`, "", false},
+		{`{"$id":"a","$dynamicAnchor":"n","$ref":"b","$defs":{"b":{"$id":"b","$defs":{"x":{"$dynamicAnchor":"n"}},"not":{"$ref":"#n"}}}}`, "", false},
 		{`{` + draft2019 + `,"$recursiveRef":"#"}`, "", true},
+		{`{` + draft2019 + `,"$id":"a","$recursiveAnchor":true,"$ref":"b#/$defs/p","$defs":{"b":{"$id":"b","$recursiveAnchor":true,"$defs":{"p":{"$recursiveRef":"#"}}}}}`, "", true},
+		{`{` + draft2019 + `,"$id":"a","$ref":"b#/$defs/p","$defs":{"b":{"$id":"b","$recursiveAnchor":true,"$defs":{"p":{"$recursiveRef":"#"}}}}}`, "", false},
 		{`{` + draft2019 + `,"$recursiveAnchor":true,"items":{"$recursiveRef":"#"}}`, "", false},
 		{`{` + draft2019 + `,"$id":"a","$recursiveAnchor":true,"allOf":[{"$ref":"b"}],"$defs":{"b":{"$id":"b","$recursiveAnchor":true,"not":{"$recursiveRef":"#"}}}}`, "", true},
 	} {
@@ -214,6 +228,13 @@ func TestInspectBounds(t *testing.T) {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
+	var doubling []string
+	for i := range 400 { // if each were counted anew it would take longer than there is time
+		doubling = append(doubling, fmt.Sprintf(`"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i+1, i+1))
+	}
+	if f := inspected(`{"$defs":{` + strings.Join(doubling, ",") + `,"d400":{}}}`); f.Fault != TooLarge || f.Reason != reasonWork {
+		t.Errorf("work that doubles: %+v", f)
+	}
 	many := `{"$defs":{` + names(60, `{"$id":"r%d","anyOf":`+list(12, `{"$ref":"r%d"}`)+`}`) + `}}`
 	if f := inspected(many); f.Fault != TooLarge || f.Reason != reasonRefs {
 		t.Errorf("addresses beyond counting: %+v", f)
@@ -229,12 +250,33 @@ func TestInspectBounds(t *testing.T) {
 // TestInspectPaths: the path is what leads to the fault, as it was written
 // before escapes.
 func TestInspectPaths(t *testing.T) {
-	f := inspected(` { "properties" : { "a\u00e9\n/~" : { "anyOf" : [ {} , true,{ "items" :{"type": 7 } } ] } } } `)
+	f := inspected(` { "properties" : { "a\u00e9\n/~" : { "anyOf" : [ {"title":"\"}]"} , true,{ "items" :{"type": 7 } } ] } } } `)
 	if want := []string{"properties", "aé\n/~", "anyOf", "2", "items"}; !slices.Equal(f.Path, want) || f.Fault != Malformed {
 		t.Errorf("%+v, want %q", f, want)
 	}
 	first := inspected(`{"$defs":{"b":{"type":1},"a":{"type":1}},"allOf":[1]}`)
 	if want := []string{"$defs", "b"}; !slices.Equal(first.Path, want) {
 		t.Errorf("the first in the text is %q, not %q", want, first.Path)
+	}
+}
+
+// TestInspectMeasuresAsCompile, so that both draw the line at the same schema.
+func TestInspectMeasuresAsCompile(t *testing.T) {
+	all := []string{ordinary, `{"a\u00e9":[{"b":[true,[],{}]},1,2,3,4,5,6,7,8,9,{"$ref":"x","$id":"\u0061b"},{"$ref":"\u0078"},[[]]]}`}
+	for _, pair := range nasty() {
+		all = append(all, pair[0])
+	}
+	for _, raw := range all {
+		var d document
+		doc, reason := readSchema(jsontext.Value(raw))
+		if got := d.read([]byte(raw)); got != "" || reason != "" {
+			t.Fatalf("%s: %s, %s", raw, got, reason)
+		}
+		s := survey{refs: make(map[string]bool)}
+		s.measure(doc, 0)
+		if d.schemas != s.schemas || d.pointers != s.pointers || len(d.refs) != len(s.refs) || d.ids != s.ids || d.idBytes != s.idBytes {
+			t.Errorf("%s: %d schemas, %d bytes of paths, %d references, %d identifiers of %d bytes; for Compile %d, %d, %d, %d, %d",
+				raw, d.schemas, d.pointers, len(d.refs), d.ids, d.idBytes, s.schemas, s.pointers, len(s.refs), s.ids, s.idBytes)
+		}
 	}
 }
