@@ -22,7 +22,7 @@ var rooms = map[string][]string{
 	"projections":        {"domain", "events", "migrations"},
 	"replay":             {"domain", "events"},
 	"harness":            {"domain", "events", "store", "projections", "replay"},
-	"harness/peer":       {"domain", "domain/schema"},
+	"harness/peer":       {"domain", "domain/catalog", "domain/schema"},
 	"harness/bus":        {"domain", "events"},
 	"harness/bus/stream": {"harness/bus"},
 	"client":             {},

@@ -148,7 +148,7 @@ func (p *Peer) reset() {
 	p.probe = probe{}
 	p.each(func(l *line) {
 		l.restart()
-		l.settled = false
+		l.settled, l.receivedAt = false, 0
 	})
 }
 

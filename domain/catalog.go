@@ -1,6 +1,11 @@
 package domain
 
-import "waybill/domain/catalog"
+import (
+	"slices"
+	"strings"
+
+	"waybill/domain/catalog"
+)
 
 // Cache scopes.
 const (
@@ -57,9 +62,8 @@ func (s *State) applyListed(e Event, d CatalogListed) {
 	if l == nil {
 		return
 	}
-	modern := l.peer.Era == EraModern
-	pg, problem, reason := catalog.ParsePage(e.Evidence, modern)
-	f := l.fetch
+	modern, f := l.peer.Era == EraModern, l.fetch
+	pg, problem, reason := d.read(e.Evidence, modern, l.peer.rules() != nil)
 	if problem != "" {
 		f.code, f.reason = Code(problem), reason
 		return
@@ -74,6 +78,14 @@ func (s *State) applyListed(e Event, d CatalogListed) {
 	f.tools += pg.Tools()
 	f.bytes += d.Frame.Size
 	f.bound(e.Mono, l.peer.Config.ProbeTimeout)
+}
+
+// read returns the page that an answer brings.
+func (d CatalogListed) read(evidence []byte, modern, strict bool) (catalog.Page, catalog.Problem, string) {
+	if d.Page != nil && d.Page.Modern() == modern {
+		return *d.Page, "", ""
+	}
+	return catalog.ParsePage(evidence, modern, strict)
 }
 
 // bound stops a list that is too long in any way.
@@ -120,7 +132,7 @@ func (s *State) applyCatalog(e Event, d CatalogAccepted) {
 	}
 	l.listed, l.settled, l.failures, l.failedAt = true, true, 0, 0
 	p.Code, p.Reason = "", ""
-	p.Warnings = addNew(p.Warnings, d.Warnings...)
+	p.Warnings = addNew(slices.DeleteFunc(p.Warnings, func(w string) bool { return strings.HasPrefix(w, servedAnyway) }), d.Warnings...)
 	l.learn(l.catalog)
 	s.retable(p)
 }
@@ -139,9 +151,12 @@ func (s *State) applyCatalogRefused(mono int64, d CatalogRefused) {
 		l.failedAt = max(1, mono)
 	}
 	if l.listed {
-		p.Warnings = addNew(p.Warnings, "the last good list is served: "+d.Reason)
+		p.Warnings = addNew(p.Warnings, servedAnyway+d.Reason)
 	}
 }
+
+// servedAnyway begins the warning of a list that could not be read again.
+const servedAnyway = "the last good list is served: "
 
 // addNew appends what is not there yet: a warning is worth one line, however
 // many pages give cause for it.

@@ -79,7 +79,7 @@ func (s *State) route(e Event, d CallReceived, claimed taken) []Data {
 		return []Data{CallRefused{CallID: d.CallID, Code: code, Reason: reason}}
 	}
 	t := p.timing(d)
-	c, _ := p.catalogFor(contextKey(d.Context))
+	c, _ := p.usable(contextKey(d.Context), e.Mono)
 	cache := ""
 	if p.rules() != nil {
 		cache, _ = p.verdict(contextKey(d.Context), e.Mono)
@@ -133,7 +133,7 @@ func (s *State) lookUp(ns *namespace, now int64, d CallReceived) (string, bindin
 	case d.Generation != 0 && b.since > d.Generation:
 		return name, b, CodeStaleRoute, fmt.Sprintf("the route of this name changed at generation %d; read the tools again", b.since)
 	case d.Generation == 0 && hasMoved && now-moved < s.Config.movedWindow():
-		return name, b, CodeNameMoved, "this name changed its owner less than ten minutes ago; read the tools again and name the generation"
+		return name, b, CodeNameMoved, s.Config.movedReason()
 	}
 	return name, b, "", ""
 }
@@ -154,6 +154,13 @@ func (ns *namespace) canonical(d CallReceived) (string, Code, string) {
 	return name, "", ""
 }
 
+func (c Config) movedReason() string {
+	if c.Moved > 0 {
+		return fmt.Sprintf("this name changed its owner less than %d ms ago (moved_window); read the tools again and name the generation", c.Moved)
+	}
+	return "this name changed its owner less than ten minutes ago; read the tools again and name the generation"
+}
+
 func (c Config) movedWindow() int64 {
 	if c.Moved > 0 {
 		return c.Moved * 1_000_000
@@ -163,7 +170,7 @@ func (c Config) movedWindow() int64 {
 
 // closedFor says why no call can go to the peer now.
 func (p *Peer) closedFor(o Owner, context string, mono int64) (Code, string) {
-	c, l := p.served(context)
+	c, l := p.served(context, mono)
 	switch {
 	case p == nil:
 		return CodePeerUnavailable, "peer " + o.Peer + " is not configured any more"
@@ -181,12 +188,12 @@ func (p *Peer) closedFor(o Owner, context string, mono int64) (Code, string) {
 	return l.held(o.Local)
 }
 
-// served is catalogFor of a peer that may not be there.
-func (p *Peer) served(context string) (*Catalog, *line) {
+// served is usable of a peer that may not be there.
+func (p *Peer) served(context string, mono int64) (*Catalog, *line) {
 	if p == nil {
 		return nil, nil
 	}
-	return p.catalogFor(contextKey(context))
+	return p.usable(contextKey(context), mono)
 }
 
 func (p *Peer) why() string {

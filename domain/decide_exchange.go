@@ -150,7 +150,7 @@ func (c *call) lost(p *Peer, written string) string {
 
 // harmless reports whether a tool's own hints say that it may run twice.
 func (p *Peer) harmless(c *call) bool {
-	list, _ := p.served(c.received.Context)
+	list, _ := p.catalogFor(contextKey(c.received.Context))
 	if list == nil {
 		return false
 	}
@@ -303,7 +303,11 @@ func (s *State) OutputSchema(key string) jsontext.Value {
 	if c == nil {
 		return nil
 	}
-	list, _ := s.Peer(c.owner.Peer).served(c.received.Context)
+	p := s.Peer(c.owner.Peer)
+	if p == nil {
+		return nil
+	}
+	list, _ := p.catalogFor(contextKey(c.received.Context))
 	if list == nil {
 		return nil
 	}

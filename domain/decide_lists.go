@@ -118,6 +118,9 @@ const usesInOne = 200
 // decideRead meets the need of a host that reads the tools of a context: what is
 // fresh is served, what is stale is read again.
 func (s *State) decideRead(mono int64, d ToolsRead) []Data {
+	if s.space(d.Context) == nil {
+		return nil
+	}
 	uses, requests, _ := s.consult(contextKey(d.Context), WhyRead, mono)
 	return cacheDecisions(contextKey(d.Context), WhyRead, uses, requests)
 }

@@ -17,7 +17,7 @@ func (s *State) decideCommand(e Event, d OperatorCommanded) []Data {
 		}
 		code, reason = c, r
 	case VerbApprove:
-		out, c, r := s.decideApprove(d)
+		out, c, r := s.decideApprove(e.Mono, d)
 		if c == "" {
 			return out
 		}

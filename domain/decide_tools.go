@@ -11,9 +11,9 @@ import (
 
 // Bounds of what is recorded about the tools of one list.
 const (
-	mostRejected = 200 // tools left out each with an event of its own; the warning counts them all
-	mostDiffs    = 200 // changed tools whose event says what changed
-	mostFlagged  = 200 // tools, or names, that are warned of
+	mostRejected = 200       // tools left out each with an event of its own; the warning counts them all
+	mostDiffed   = 256 << 10 // bytes of definitions that are compared for people, in one reading
+	mostFlagged  = 200       // tools, or names, that are warned of
 	mostKnown    = 4 * catalog.MaxTools
 	mostBefore   = catalog.MaxList // bytes of definitions that are kept to say what changed
 )
@@ -26,6 +26,7 @@ type knownTool struct {
 	before   jsontext.Value // that one, where it is at hand
 	held     bool
 	heldSeq  int64
+	diff     []string // of its tool.changed
 }
 
 // build makes a catalog of the pages that were read. Where lists are kept by
@@ -72,7 +73,7 @@ func (l *line) decideTools(c catalog.Catalog) []Data {
 		return nil
 	}
 	var out []Data
-	diffs, flags := 0, 0
+	left, flags := mostDiffed, 0
 	var tools []catalog.Tool = c.Tools
 	for _, t := range tools {
 		k, known := l.known[t.Local]
@@ -80,19 +81,20 @@ func (l *line) decideTools(c catalog.Catalog) []Data {
 			continue
 		}
 		if known {
-			out = append(out, l.changed(t, k, diffs < mostDiffs))
-			diffs++
+			d, cost := l.changed(t, k, left)
+			out, left = append(out, d), left-cost
 		}
-		if marks := catalog.Hidden(t.Definition); len(marks) > 0 && flags < mostFlagged {
-			out = append(out, ToolFlagged{At: l.peer.at(), Context: contextWord(l.context), Local: t.Local, Marks: toolMarks(marks)})
+		if len(t.Marks) > 0 && flags < mostFlagged {
+			out = append(out, ToolFlagged{At: l.peer.at(), Context: contextWord(l.context), Local: t.Local, Marks: toolMarks(t.Marks)})
 			flags++
 		}
 	}
 	return out
 }
 
-// changed compares a tool with what was approved last, or seen.
-func (l *line) changed(t catalog.Tool, k knownTool, explain bool) ToolChanged {
+// changed compares a tool with what was approved last, or seen. What changed is said
+// where that takes no more than so many bytes to compare; cost is what it took.
+func (l *line) changed(t catalog.Tool, k knownTool, most int) (d ToolChanged, cost int) {
 	from, before := k.digest, jsontext.Value(nil)
 	if l.catalog != nil {
 		before = l.catalog.Definition(t.Local)
@@ -100,18 +102,19 @@ func (l *line) changed(t catalog.Tool, k knownTool, explain bool) ToolChanged {
 	if k.held {
 		from, before = k.approved, k.before
 	}
-	d := ToolChanged{At: l.peer.at(), Context: contextWord(l.context), Local: t.Local, From: from, To: t.Digest,
+	d = ToolChanged{At: l.peer.at(), Context: contextWord(l.context), Local: t.Local, From: from, To: t.Digest,
 		Held: l.peer.rules().Hold && t.Digest != from}
-	switch {
-	case !explain:
+	switch cost = len(before) + len(t.Definition); {
 	case t.Digest == from:
 		d.Diff = []string{"it is again what it was when it was approved"}
 	case before == nil:
 		d.Diff = []string{"the definition before is not at hand; the digests name both"}
+	case cost > most:
+		return d, 0 // too much to compare in one reading: the digests name both
 	default:
 		d.Diff = catalog.Diff(before, t.Definition)
 	}
-	return d
+	return d, cost
 }
 
 func toolMarks(marks []catalog.Mark) []ToolMark {
@@ -139,7 +142,9 @@ func (s *State) applyToolChanged(seq int64, d ToolChanged) {
 			l.before += len(k.before)
 		}
 	}
-	k.digest, k.heldSeq = d.To, seq
+	if k.digest = d.To; k.held {
+		k.heldSeq, k.diff = seq, d.Diff
+	}
 	l.known[d.Local] = k
 }
 
@@ -167,7 +172,7 @@ func (l *line) held(local string) (Code, string) {
 
 // decideApprove lets a tool be routed as it is now. The digest says which
 // definition was looked at, so that nobody approves what came a moment later.
-func (s *State) decideApprove(d OperatorCommanded) ([]Data, Code, string) {
+func (s *State) decideApprove(mono int64, d OperatorCommanded) ([]Data, Code, string) {
 	ns := s.space(d.Context)
 	if ns == nil {
 		return nil, CodeUnknownTool, "no authorization context of this name is configured"
@@ -177,7 +182,7 @@ func (s *State) decideApprove(d OperatorCommanded) ([]Data, Code, string) {
 		return nil, CodeUnknownTool, "no peer has a tool of this name; see waybill tools"
 	}
 	p := s.Peer(b.owner.Peer) // nil for one that was configured when the names were merged
-	_, l := p.served(ns.context)
+	_, l := p.served(ns.context, mono)
 	if l == nil || !l.known[b.owner.Local].held {
 		return nil, CodeNotQuarantined, "the tool is not in quarantine: it is routable as it is"
 	}

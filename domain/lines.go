@@ -167,6 +167,20 @@ func (p *Peer) catalogFor(context string) (*Catalog, *line) {
 // shares reports whether other contexts may be served a list. Where changed tools
 // are held they may not: what one context has approved, or sees for the first time,
 // another has not approved.
+// usable is catalogFor at a moment: a context's own list takes the place of another's
+// that cannot be used just now, so that another's failure costs nobody.
+func (p *Peer) usable(context string, mono int64) (*Catalog, *line) {
+	c, l := p.catalogFor(context)
+	own := p.line(p.asked(context))
+	if c != nil && l != own && !l.serves(mono) && own.catalog != nil && own.serves(mono) {
+		return own.catalog, own
+	}
+	return c, l
+}
+
+// serves reports whether the list may be used in this incarnation.
+func (l *line) serves(mono int64) bool { return l.listed && !l.overdue(mono) }
+
 func (p *Peer) shares(c *Catalog) bool {
 	r := p.rules()
 	return c != nil && c.CacheScope == ScopePublic && r != nil && !r.Distrust && !r.Hold
@@ -181,7 +195,7 @@ func (l *line) overdue(mono int64) bool {
 
 // verdict judges the list that a context is served.
 func (p *Peer) verdict(context string, mono int64) (string, *line) {
-	c, l := p.catalogFor(context)
+	c, l := p.usable(context, mono)
 	own := l != nil && l.context == p.asked(context)
 	switch {
 	case c == nil, l.overdue(mono):

@@ -1,6 +1,10 @@
 package domain
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"waybill/domain/catalog"
+)
 
 // Observations: what the world said. Each is recorded before anything follows
 // from it.
@@ -84,6 +88,11 @@ type CatalogListed struct {
 	RequestID int64  `json:"request_id"`
 	Frame     Ref    `json:"frame"`
 	Context   string `json:"context,omitempty"`
+
+	// Page is what catalog.ParsePage made of the evidence, by whoever reported it: it
+	// takes long, and nobody need wait for it. It is no part of the event. Nil has it
+	// made when it is needed, to the same end.
+	Page *catalog.Page `json:"-"`
 }
 
 // CallReceived is a call as a host submitted it. Problem says why it cannot be

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"waybill/domain/catalog"
 	"waybill/domain/names"
 )
 
@@ -61,7 +60,7 @@ func (s *State) Tools(context, after string, most int, mono int64) ToolList {
 		names = names[:min(len(names), most)]
 	}
 	for _, name := range names {
-		out.Tools = append(out.Tools, s.entry(ns, name))
+		out.Tools = append(out.Tools, s.entry(ns, name, mono))
 	}
 	s.judge(&out, mono)
 	return out
@@ -82,11 +81,11 @@ func (s *State) judge(out *ToolList, mono int64) {
 	}
 }
 
-func (s *State) entry(ns *namespace, name string) ToolEntry {
+func (s *State) entry(ns *namespace, name string, mono int64) ToolEntry {
 	b := ns.bindings[name]
 	e := ToolEntry{Canonical: name, Peer: b.owner.Peer, Local: b.owner.Local, Model: ns.model(name), SinceGen: b.since,
 		Since: time.Unix(0, b.time).UTC().Format(time.RFC3339Nano), Collided: ns.rivals(name, b.owner)}
-	c, l := s.Peer(b.owner.Peer).served(ns.context)
+	c, l := s.Peer(b.owner.Peer).served(ns.context, mono)
 	if c == nil {
 		return e
 	}
@@ -94,18 +93,14 @@ func (s *State) entry(ns *namespace, name string) ToolEntry {
 		e.Definition, e.Digest = t.Definition, t.Digest
 	}
 	if code, _ := l.held(b.owner.Local); code != "" {
-		e.Held, e.Definition = l.heldReport(b.owner.Local, e.Definition), nil
+		e.Held, e.Definition = l.heldReport(b.owner.Local), nil
 	}
 	return e
 }
 
-func (l *line) heldReport(local string, now jsontext.Value) *HeldReport {
+func (l *line) heldReport(local string) *HeldReport {
 	k := l.known[local]
-	r := &HeldReport{Approved: k.approved, Now: k.digest, Seq: k.heldSeq, Diff: []string{}}
-	if k.before != nil && now != nil {
-		r.Diff = catalog.Diff(k.before, now)
-	}
-	return r
+	return &HeldReport{Approved: k.approved, Now: k.digest, Seq: k.heldSeq, Diff: append([]string{}, k.diff...)}
 }
 
 // model is the name in the form of models; "" where two tools share it.

@@ -1,5 +1,7 @@
 package domain
 
+import "slices"
+
 // Step applies one observation and returns it, numbered, followed by every
 // decision it leads to, in order. The state is advanced past all of them. The
 // caller makes the whole sequence durable before it releases an effect.
@@ -11,13 +13,68 @@ func (s *State) Step(o Event) []Event {
 	s.Apply(o)
 	out := []Event{o}
 	queue := s.Decide(o)
-	for len(queue) > 0 {
-		d := Event{Seq: s.Head + 1, Time: o.Time, Mono: o.Mono, Cause: o.Seq, Data: queue[0]}
+	for ; len(queue) > 0; queue = queue[1:] {
+		if s.moot(o.Seq, queue[0]) {
+			continue
+		}
+		d := Event{Seq: s.Head + 1, Time: o.Time, Mono: o.Mono, Cause: o.Seq, Data: s.numbered(queue[0])}
 		s.Apply(d)
 		out = append(out, d)
-		queue = append(queue[1:], s.Decide(d)...)
+		queue = append(queue, s.Decide(d)...)
 	}
 	return out
+}
+
+// moot reports whether a decision has been overtaken by one that was applied after
+// it was made: two lists that are accepted at once lead to the same names, and to
+// the same calls that waited for them.
+func (s *State) moot(cause int64, data Data) bool {
+	switch d := data.(type) {
+	case NamespaceMerged:
+		ns := s.space(d.Context)
+		return ns != nil && ns.merged && ns.seq > cause && ns.generation == d.Generation && ns.digest == d.Digest && len(ns.touched()) == 0
+	case CollisionDecided:
+		ns := s.space(d.Context)
+		old, known := ns.collisions[d.Name]
+		return known && old.seq > cause && old.policy == d.Policy && slices.Equal(old.Candidates, d.Candidates) && sameOwner(old.Winner, d.Winner)
+	case NameMoved:
+		return s.space(d.Context).lastOwner[d.Name] == d.To
+	case NameFlagged:
+		_, bound := s.space(d.Context).bindings[d.Name]
+		return bound
+	case CallRouted:
+		c := s.calls[d.CallKey()]
+		return cause != s.receivedSeq && (c == nil || c.held == nil)
+	case CallRefused:
+		return cause != s.receivedSeq && s.calls[d.CallKey()] == nil
+	}
+	return false
+}
+
+// numbered gives a request an id that no decision before it has taken.
+func (s *State) numbered(data Data) Data {
+	next := s.nextRequest + 1
+	switch d := data.(type) {
+	case ProbeIssued:
+		d.RequestID = max(d.RequestID, next)
+		return d
+	case ListRequested:
+		d.RequestID = max(d.RequestID, next)
+		return d
+	case SubscriptionRequested:
+		d.RequestID = max(d.RequestID, next)
+		return d
+	case HealthRequested:
+		d.RequestID = max(d.RequestID, next)
+		return d
+	case CallRouted:
+		d.RequestID = max(d.RequestID, next)
+		return d
+	case CallResent:
+		d.RequestID = max(d.RequestID, next)
+		return d
+	}
+	return data
 }
 
 // Decide returns what follows from an event that has just been applied. It

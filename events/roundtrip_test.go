@@ -45,6 +45,9 @@ func (r random) fill(v reflect.Value, tag string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
+			if v.Type().Field(i).Tag.Get("json") == "-" {
+				continue // no part of the event
+			}
 			r.fill(v.Field(i), string(v.Type().Field(i).Tag))
 		}
 	case reflect.Pointer:
@@ -162,7 +165,9 @@ func spoil(v reflect.Value, s string) {
 		v.SetString(s)
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
-			spoil(v.Field(i), s)
+			if v.Type().Field(i).Tag.Get("json") != "-" {
+				spoil(v.Field(i), s)
+			}
 		}
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

@@ -66,6 +66,15 @@ var badLogs = []made{
 	forgedLog("call.resent", 29),
 	forgedLog("call.held", 60),
 	forgedLog("payloads.erased", 38),
+	forgedLog("subscription.requested", 19),
+	forgedLog("subscription.opened", 31),
+	forgedLog("subscription.closed", 38),
+	forgedLog("list.deferred", 53),
+	forgedLog("cache.decided", 108),
+	forgedLog("tool.changed", 67),
+	forgedLog("tool.flagged", 34),
+	forgedLog("name.flagged", 47),
+	forgedLog("tool.approved", 78),
 	{"bad-evidence-swapped", "the era rests on an answer that was swapped for another, well hashed", swappedLog, &replaytest.Want{By: "replay", Code: replay.Different, Seq: 12}},
 	{"bad-decision-gone", "the end of a call was taken out", func(t *testing.T) *replaytest.Log {
 		return editedSmall(t, "call.settled", func(list []domain.Event, i int) []domain.Event { return slices.Delete(list, i, i+1) })

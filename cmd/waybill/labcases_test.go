@@ -140,7 +140,7 @@ func pipeCases() []labCase {
 	slow := labCall{tool: "slow", timeout: "1s", want: timedOut}
 	next := labCall{tool: "echo", args: `{"text":"own"}`, want: done, result: "echo:own", never: "LATE"}
 	return []labCase{
-		modern("B01").noisy("not_json", 2), modern("B02").noisy("not_json", 3), modern("B03").noisy("not_json", 6), modern("B05"), modern("B06"),
+		modern("B01").noisy("not_json", 2), modern("B02").noisy("not_json", 3), modern("B03").noisy("not_json", 7), modern("B05"), modern("B06"),
 		modern("B07").noisy("blank", 0), modern("B16").noisy("not_json", 5), modern("B65"),
 		modern("B09", echo(2, done)...),
 		modern("B10", echo(2, "complete result_too_large yes")...),

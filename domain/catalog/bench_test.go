@@ -76,7 +76,7 @@ func BenchmarkHostile(b *testing.B) {
 			b.Run(fmt.Sprintf("%s of %d bytes", name, size), func(b *testing.B) {
 				var p Page
 				for total := 0; len(p.tools) < MaxTools && total < MaxList; total += len(schema) + 60 {
-					p.tools = append(p.tools, jsontext.Value(withInput(fmt.Sprint("t", len(p.tools)), schema)))
+					p.tools = append(p.tools, readTool(jsontext.Value(withInput(fmt.Sprint("t", len(p.tools)), schema)), false))
 				}
 				for b.Loop() {
 					c, bad, _ := Build([]Page{p}, true)
@@ -92,7 +92,7 @@ func BenchmarkHidden(b *testing.B) {
 	list := ordinaryPages(b, 1000)[0].tools
 	b.Run("plain", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			Hidden(list[i%len(list)])
+			Hidden(list[i%len(list)].tool.Definition)
 		}
 	})
 	marked := jsontext.Value(strings.Replace(ordinaryTool(1), "best first", "best\u200b first", 1))

@@ -16,6 +16,7 @@ type Tool struct {
 	Local      string
 	Digest     string         // SHA-256 of the definition's bytes, hex
 	Definition jsontext.Value // as the peer wrote it; of Build, a part of the page's frame
+	Marks      []Mark         // what Hidden finds in it; nil where the page was not read strictly
 }
 
 // BadTool is a tool left out of a catalog.
@@ -93,10 +94,12 @@ func (c *Catalog) add(t Tool) {
 // themselves, or to nothing. Such a tool keeps its name from others of the
 // list, so strictly built a catalog has the same tools, or fewer. Schemas in a
 // dialect that is not known are kept, with a warning.
+//
+// Tools of pages that were read by other rules are judged again.
 func Build(pages []Page, strict bool) (c Catalog, bad []BadTool, warnings []string) {
 	c.index = map[string]int{}
 	c.CacheScope = ScopePublic
-	b := builder{strict: strict}
+	var b builder
 	for i, p := range pages {
 		warnings = addNew(warnings, p.warnings...)
 		if p.scope != pages[0].scope {
@@ -108,8 +111,11 @@ func Build(pages []Page, strict bool) (c Catalog, bad []BadTool, warnings []stri
 		if i == 0 || p.ttl < c.TTL {
 			c.TTL = p.ttl
 		}
-		for _, v := range p.tools {
-			b.tool(&c, v)
+		for _, e := range p.tools {
+			if e.strict != strict {
+				e = readTool(e.tool.Definition, strict)
+			}
+			b.tool(&c, e)
 		}
 	}
 	c.Digest = digestOf(c.Tools)
@@ -118,31 +124,58 @@ func Build(pages []Page, strict bool) (c Catalog, bad []BadTool, warnings []stri
 
 // builder is what Build knows besides the catalog.
 type builder struct {
-	strict   bool
 	position int
 	bad      []BadTool
 	left     map[string]bool // the names of tools left out by the strict rules alone
 	foreign  []string        // the tools with schemas in a dialect that is not known
 }
 
-func (b *builder) tool(c *Catalog, v jsontext.Value) {
-	t, m, problem := parseTool(v)
-	if problem == "" && (c.Has(t.Local) || b.left[t.Local]) {
-		problem = ToolDuplicate
+func (b *builder) tool(c *Catalog, e entry) {
+	usable := e.problem == "" || e.reserves
+	if usable && (c.Has(e.tool.Local) || b.left[e.tool.Local]) {
+		e.problem, e.reason, e.reserves = ToolDuplicate, "", false
+		if e.strict {
+			e.reason = reasons[ToolDuplicate]
+		}
 	}
-	reason := ""
 	switch {
-	case b.strict && problem != "":
-		reason = reasons[problem]
-	case b.strict:
-		problem, reason = b.judge(t, m)
-	}
-	if problem == "" {
-		c.add(t)
-	} else {
-		b.bad = append(b.bad, BadTool{b.position, ShortName(t.Local), problem, reason})
+	case e.problem == "":
+		c.add(e.tool)
+		if e.foreign {
+			b.foreign = append(b.foreign, e.tool.Local)
+		}
+	default:
+		if e.reserves {
+			b.reserve(e.tool.Local)
+		}
+		b.bad = append(b.bad, BadTool{b.position, ShortName(e.tool.Local), e.problem, e.reason})
 	}
 	b.position++
+}
+
+// reserve keeps the name of a tool that is left out by the strict rules alone from
+// others of the list.
+func (b *builder) reserve(name string) {
+	if b.left == nil {
+		b.left = map[string]bool{}
+	}
+	b.left[name] = true
+}
+
+// readTool judges one tool alone.
+func readTool(v jsontext.Value, strict bool) entry {
+	t, m, problem := parseTool(v)
+	e := entry{tool: t, problem: problem, strict: strict}
+	switch {
+	case strict && problem != "":
+		e.reason = reasons[problem]
+	case strict:
+		e.problem, e.reason, e.foreign = strictly(v, m)
+		if e.reserves = e.problem != ""; !e.reserves {
+			e.tool.Marks = Hidden(v)
+		}
+	}
+	return e
 }
 
 // addNew appends what is not there yet: a warning is worth one line, however

@@ -35,7 +35,7 @@ func pages(t testing.TB, frames ...string) []Page {
 	t.Helper()
 	var out []Page
 	for _, frame := range frames {
-		p, problem, reason := ParsePage([]byte(frame), true)
+		p, problem, reason := ParsePage([]byte(frame), true, false)
 		if problem != "" || reason != "" {
 			t.Fatalf("%.200s: %s, %s", frame, problem, reason)
 		}
@@ -109,13 +109,13 @@ func TestPagesThatAreRefused(t *testing.T) {
 		{"nothing", "basic, Messages", ``, ListInvalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, problem, reason := ParsePage([]byte(c.frame), true)
+			p, problem, reason := ParsePage([]byte(c.frame), true, false)
 			if problem != c.want || reason == "" || p.Tools() != 0 || p.Next() != nil {
 				t.Errorf("%s: %s, %q, %+v; want %s", c.source, problem, reason, p, c.want)
 			}
 		})
 	}
-	if p, problem, _ := ParsePage([]byte(answer(hints+`,"nextCursor":`+long[1:])), true); problem == "" {
+	if p, problem, _ := ParsePage([]byte(answer(hints+`,"nextCursor":`+long[1:])), true, false); problem == "" {
 		t.Errorf("a broken frame was read as %+v", p)
 	}
 	just := `"` + strings.Repeat("c", MaxCursor) + `"`
@@ -128,13 +128,13 @@ func TestPagesThatAreRefused(t *testing.T) {
 // complete, and no cache hint is read. One that is there must say so too.
 func TestLegacyPagesNeedNoModernMembers(t *testing.T) {
 	for _, more := range []string{``, hints, `,"ttlMs":-1,"cacheScope":7`} {
-		p, problem, _ := ParsePage([]byte(answer(more, tool("old", ""))), false)
+		p, problem, _ := ParsePage([]byte(answer(more, tool("old", ""))), false, false)
 		c, bad, warnings := Build([]Page{p}, false)
 		if problem != "" || listing(c, bad) != "old" || c.TTL != 0 || c.CacheScope != ScopePrivate || len(warnings) != 0 {
 			t.Errorf("%q: %s, %+v, %q", more, problem, c, warnings)
 		}
 	}
-	if _, problem, _ := ParsePage([]byte(answer(`,"resultType":"partial"`)), false); problem != ListInvalid {
+	if _, problem, _ := ParsePage([]byte(answer(`,"resultType":"partial"`)), false, false); problem != ListInvalid {
 		t.Errorf("a partial list is %q", problem)
 	}
 }

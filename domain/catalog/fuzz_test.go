@@ -32,8 +32,8 @@ func FuzzBuild(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"x"}}`))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		for _, modern := range []bool{true, false} {
-			p, problem, reason := ParsePage(frame, modern)
-			again, problem2, reason2 := ParsePage(frame, modern)
+			p, problem, reason := ParsePage(frame, modern, false)
+			again, problem2, reason2 := ParsePage(frame, modern, false)
 			if !reflect.DeepEqual(p, again) || problem != problem2 || reason != reason2 || (problem == "") != (reason == "") {
 				t.Fatalf("read twice, the page came out differently: %+v %s, %+v %s", p, problem, again, problem2)
 			}

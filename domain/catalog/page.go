@@ -47,12 +47,26 @@ const (
 
 // Page is one answer to tools/list. It aliases the frame that it was read from.
 type Page struct {
-	tools    []jsontext.Value
+	modern   bool // the era it was read for
+	tools    []entry
 	next     *string
 	scope    string
 	ttl      int64
 	warnings []string
 }
+
+// entry is one tool of a page, as it is judged alone.
+type entry struct {
+	tool     Tool
+	problem  Problem
+	reason   string
+	strict   bool
+	foreign  bool // a schema is in a dialect that is not known
+	reserves bool // it breaks a strict rule alone: it is left out, and keeps its name from others
+}
+
+// Modern reports whether the page was read as an answer of the modern era.
+func (p Page) Modern() bool { return p.modern }
 
 // Tools returns how many tools the page lists, good and bad.
 func (p Page) Tools() int { return len(p.tools) }
@@ -69,7 +83,11 @@ func (p Page) TTL() int64 { return p.ttl }
 // "complete"; a legacy one that says nothing is complete (specification,
 // server/tools and basic, "ResultType"). The reason is one plain sentence, and
 // is empty where the problem is.
-func ParsePage(frame []byte, modern bool) (p Page, problem Problem, reason string) {
+//
+// Each tool is judged here, and alone, so that whoever has the frame can do this
+// work, which may take seconds for a large page, before anybody waits for it.
+func ParsePage(frame []byte, modern, strict bool) (p Page, problem Problem, reason string) {
+	p.modern = modern
 	m, err := wire.ParseMessage(frame)
 	if err != nil || !m.Is2() || (m.Result != nil) == (m.Error != nil) {
 		return Page{}, ListInvalid, "the answer to tools/list is no JSON-RPC response"
@@ -84,7 +102,7 @@ func ParsePage(frame []byte, modern bool) (p Page, problem Problem, reason strin
 			return Page{}, ListInvalid, `the answer to tools/list has no resultType "complete"`
 		}
 	}
-	if !wire.Elements(r["tools"], func(v jsontext.Value) { p.tools = append(p.tools, v) }) {
+	if !wire.Elements(r["tools"], func(v jsontext.Value) { p.tools = append(p.tools, readTool(v, strict)) }) {
 		return Page{}, ListInvalid, "the answer to tools/list has no list of tools"
 	}
 	p.ttl, p.scope = 0, ScopePrivate

@@ -23,21 +23,6 @@ var reasons = map[Problem]string{
 	ToolDuplicate:     "another tool of this name stands before it in the list",
 }
 
-// judge holds a tool that is usable to the strict rules too, and reserves its
-// name if it breaks one.
-func (b *builder) judge(t Tool, m members) (problem Problem, reason string) {
-	problem, reason, foreign := strictly(t.Definition, m)
-	if problem != "" {
-		if b.left == nil {
-			b.left = map[string]bool{}
-		}
-		b.left[t.Local] = true
-	} else if foreign {
-		b.foreign = append(b.foreign, t.Local)
-	}
-	return problem, reason
-}
-
 // strictly says what is wrong with a definition by the strict rules
 // (specification, basic, "JSON Schema Usage" with its limits on resources, and
 // server/tools, "Tool"), and whether a schema of it is in a dialect that is not

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain"
+	"waybill/domain/catalog"
 	"waybill/harness/peer/frame"
 	"waybill/harness/peer/message"
 )
@@ -176,8 +177,8 @@ func (c *incarnation) deliver(s settlement, m domain.Message, line []byte) {
 		c.lane.m.report(domain.HealthAnswered{At: c.at, RequestID: id})
 	case s.send.Method == domain.MethodList:
 		evidence := c.evidence(line)
-		c.lane.m.cfg.Report(domain.CatalogListed{At: c.at, RequestID: id, Frame: domain.RefTo(evidence), Context: s.send.Context},
-			evidence, nil)
+		c.lane.m.cfg.Report(domain.CatalogListed{At: c.at, RequestID: id, Frame: domain.RefTo(evidence), Context: s.send.Context,
+			Page: readPage(evidence, s.send.Era)}, evidence, nil)
 	case s.send.Method == domain.MethodListen:
 		how, code := message.ReadEnd(m, id)
 		c.lane.m.report(ended(s.send, how, code))
@@ -199,6 +200,15 @@ func (c *incarnation) deliverCall(s settlement, m domain.Message) {
 		answered.RequestState = &state
 	}
 	c.lane.m.cfg.Report(answered, nil, payload)
+}
+
+// readPage does the work of reading a list where nobody but its own peer waits for it.
+func readPage(evidence []byte, era domain.Era) *catalog.Page {
+	page, problem, _ := catalog.ParsePage(evidence, era == domain.EraModern, true)
+	if problem != "" {
+		return nil
+	}
+	return &page
 }
 
 // evidence returns a line as it may be recorded, and may be kept.
