@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain/catalog"
+	"waybill/domain/names"
 )
 
 // Bounds of what is recorded about the tools of one list.
@@ -35,6 +36,9 @@ type knownTool struct {
 func (l *line) build() (catalog.Catalog, []catalog.BadTool, []string) {
 	strict := l.peer.rules() != nil
 	c, bad, warnings := catalog.Build(l.fetch.pages, strict)
+	if strict {
+		lookAlikes(bad, c)
+	}
 	if !strict || len(l.known)+len(c.Tools) <= mostKnown {
 		return c, bad, warnings
 	}
@@ -55,6 +59,27 @@ func (l *line) news(bad []catalog.BadTool) []catalog.BadTool {
 		return nil
 	}
 	return bad[:min(len(bad), mostRejected)]
+}
+
+// lookAlikes says of tools left out for their names which tool of the list they
+// could be taken for.
+func lookAlikes(bad []catalog.BadTool, c catalog.Catalog) {
+	var looks map[string]string
+	for i := range bad {
+		if Code(bad[i].Problem) != CodeToolNameInvalid {
+			continue
+		}
+		if looks == nil {
+			looks = map[string]string{}
+			locals := c.Locals()
+			for i := len(locals) - 1; i >= 0; i-- { // of several the first
+				looks[names.Skeleton(locals[i])] = locals[i]
+			}
+		}
+		if local, ok := looks[names.Skeleton(bad[i].Raw)]; ok {
+			bad[i].Reason += "; it looks like the tool " + local
+		}
+	}
 }
 
 // rejectedDigest names a list of tools that were left out.

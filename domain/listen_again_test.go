@@ -106,6 +106,12 @@ func TestAChangeBeforeTheAcknowledgement(t *testing.T) {
 func TestANoticeThatIsNotOurs(t *testing.T) {
 	k := noticed(t)
 	k.pass(5_000)
+	none := kept(t)
+	none.pass(5_000)
+	sameKinds(t, none.see(ListChanged{At: none.at("p"), Count: 1}))
+	if got := none.verdict("p", ""); got != CacheFresh {
+		t.Errorf("unasked, of a modern peer that is not listened to: %s", got)
+	}
 	x := k.last("p", "", MethodListen)
 	old := x.At
 	old.Incarnation--

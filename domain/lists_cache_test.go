@@ -274,7 +274,7 @@ func TestANoticeMakesStaleAtOnce(t *testing.T) {
 // however many notices, and the list is stale meanwhile (design, "Lists").
 func TestANoticeSoonAfterAReadingWaits(t *testing.T) {
 	k := noticed(t)
-	k.pass(300)
+	k.now += 300*ms + 1 // what is left is no whole number of milliseconds
 	out := k.changes("p", "")
 	sameKinds(t, out, "list.deferred")
 	if d := must[ListDeferred](t, out); d.Delay != 700 || d.Why != WhyChanged {

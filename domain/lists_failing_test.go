@@ -220,6 +220,10 @@ func TestWhatReadersAreMetWith(t *testing.T) {
 			k.answered("p", "alice", listPage(before("2", private), "x"))
 		}, "stale joined", ""},
 		{"the peer is gone", func(k *keeper) { k.answered("p", "alice", listPage(private, "x")); k.exited("p") }, "stale down", ""},
+		{"the peer is gone for good", func(k *keeper) {
+			k.answered("p", "alice", listPage(private, "x"))
+			k.see(PeerExited{At: k.at("p"), Status: 1, Cause: causeWatchdogLost})
+		}, "stale down", ""},
 		{"the peer went before it listed", func(k *keeper) { k.exited("p") }, "none down", ""},
 		{"the first reading failed", func(k *keeper) { k.answered("p", "alice", notFound) }, "none deferred", ""},
 		{"it failed and the delay has passed", func(k *keeper) { k.answered("p", "alice", notFound); k.pass(2_000) }, "none read", ""},

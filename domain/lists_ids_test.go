@@ -139,3 +139,28 @@ func TestACallThatWaitedIsRefusedOnce(t *testing.T) {
 	}
 	k.refolds()
 }
+
+// TestAGenerationHasOneContent: a peer that comes back without tools gives each of
+// its contexts an empty list at once. What is merged on the way names neither a
+// digest that never stood nor two for one generation.
+func TestAGenerationHasOneContent(t *testing.T) {
+	k := newKeeper(t)
+	k.start(ruled(testConfig(PrefixOnCollision, "p"), inContexts("alice", "bob")))
+	k.rises("p", discoverQuiet)
+	k.answered("p", "bob", listPage(cached(60_000, ScopePublic), "y"))
+	k.answered("p", "alice", listPage(cached(60_000, ScopePublic), "x"))
+	k.exited("p")
+	k.rises("p", discoverNone)
+	content := map[string]string{}
+	for _, d := range all[NamespaceMerged](k.log) {
+		key := d.Context + " " + itoa(int(d.Generation))
+		if was, twice := content[key]; twice && was != d.Digest {
+			t.Errorf("generation %s is %.8s and %.8s", key, was, d.Digest)
+		}
+		content[key] = d.Digest
+	}
+	if got := k.names("alice") + k.names("bob"); got != "" {
+		t.Errorf("the names are %s", got)
+	}
+	k.refolds()
+}

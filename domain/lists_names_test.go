@@ -192,6 +192,7 @@ func TestNamesThatLookAlikeAreFlaggedOnce(t *testing.T) {
 		{"a", "search other SEARCH", "SEARCH~5earch,Search,search"},
 		{"b", "thing", ""},
 		{"b", "thing Search", "Search~SEARCH,search"},
+		{"a", "search other SEARCH Search", ""}, // it moves, and is not new
 	} {
 		if got := flags(c.peer, strings.Fields(c.tools)...); got != c.want {
 			t.Errorf("%s lists %s: flagged %q, want %q", c.peer, c.tools, got, c.want)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -387,9 +388,14 @@ func (w *secretWorld) search() {
 		look(where, b)
 	}
 	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(path, w.dir) {
+			return nil // a file that is renamed as soon as it is whole
+		}
 		ours := path != w.said() && path != w.file && !strings.HasSuffix(path, ".nk") && !strings.HasSuffix(path, "log.key") && !strings.HasSuffix(path, "payload.key")
 		if err == nil && d.Type().IsRegular() && ours {
-			look(path, w.read(path))
+			if b, err := os.ReadFile(path); !errors.Is(err, fs.ErrNotExist) {
+				look(path, b)
+			}
 		}
 		return err
 	})
@@ -398,13 +404,24 @@ func (w *secretWorld) search() {
 	}
 }
 
-// evenCompressed looks for what cannot be found by value: it may be in evidence,
-// and still in no event.
+// withoutChanges leaves out the events that quote the definition of a tool.
+func withoutChanges(lines []byte) []byte {
+	var kept [][]byte
+	for _, line := range bytes.Split(lines, []byte("\n")) {
+		if !bytes.Contains(line, []byte(`"type":"tool.changed"`)) {
+			kept = append(kept, line)
+		}
+	}
+	return bytes.Join(kept, []byte("\n"))
+}
+
+// evenCompressed looks for what cannot be found by value: it may be in evidence, and
+// where evidence is quoted, and still in no other event.
 func (w *secretWorld) evenCompressed(places ...string) {
 	w.t.Helper()
 	for _, s := range w.secrets {
 		for _, where := range places {
-			if len(w.kept[where]) == 0 || bytes.Contains(w.kept[where], []byte(secretForms[compressed](s))) {
+			if len(w.kept[where]) == 0 || bytes.Contains(withoutChanges(w.kept[where]), []byte(secretForms[compressed](s))) {
 				w.t.Errorf("%s is empty, or holds a compressed secret", where)
 			}
 		}

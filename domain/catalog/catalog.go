@@ -25,6 +25,7 @@ type BadTool struct {
 	Name     string // by ShortName; empty where there is none
 	Problem  Problem
 	Reason   string // one plain sentence in ASCII; empty where the catalog was not built strictly
+	Raw      string // the name as the peer wrote it: for comparison, never to be shown
 }
 
 // Catalog is the list of tools one peer gave, complete and checked. Its tools
@@ -148,7 +149,7 @@ func (b *builder) tool(c *Catalog, e entry) {
 		if e.reserves {
 			b.reserve(e.tool.Local)
 		}
-		b.bad = append(b.bad, BadTool{b.position, ShortName(e.tool.Local), e.problem, e.reason})
+		b.bad = append(b.bad, BadTool{b.position, ShortName(e.tool.Local), e.problem, e.reason, e.tool.Local})
 	}
 	b.position++
 }
