@@ -117,9 +117,8 @@ func (s *State) applyCatalog(e Event, d CatalogAccepted) {
 		l.rejected = rejectedDigest(bad)
 		l.freshUntil, l.receivedAt = f.freshUntil, max(1, f.received)
 	}
-	var tools []catalog.Tool = c.Tools
-	for i := range tools { // the frames they were cut from are not kept
-		tools[i].Definition = tools[i].Definition.Clone()
+	for i := range c.Tools { // order-free: each alone. The frames they were cut from are not kept
+		c.Tools[i].Definition = c.Tools[i].Definition.Clone()
 	}
 	p := l.peer
 	l.unchanged++

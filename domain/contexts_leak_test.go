@@ -323,7 +323,7 @@ func TestPrivateListsOfTwoAuthorizationContexts(t *testing.T) {
 	for name, contexts := range map[string][]string{"two": {"alice", "bob"}, "three": {"alice", "bob", "carol"}} {
 		t.Run(name, func(t *testing.T) {
 			shown, shared := 0, 0
-			for seed := range uint64(40) {
+			for seed := range uint64(20) {
 				w := contextWalk(t, seed, contexts, func(*sim) {})
 				if len(w.leaks) > 0 {
 					t.Fatalf("seed %d: %d leaks, the first: %s", seed, len(w.leaks), w.leaks[0])
@@ -352,7 +352,7 @@ func TestTheWardenFindsAMissingContext(t *testing.T) {
 		}
 	}
 	found := 0
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		if w := contextWalk(t, seed, []string{"alice", "bob"}, oneForAll); len(w.leaks) > 0 {
 			found++
 			if seed == 0 {
@@ -360,7 +360,7 @@ func TestTheWardenFindsAMissingContext(t *testing.T) {
 			}
 		}
 	}
-	if found < 18 {
-		t.Errorf("%d walks of 20 were found to leak", found)
+	if found < 9 {
+		t.Errorf("%d walks of 10 were found to leak", found)
 	}
 }

@@ -37,7 +37,7 @@ func TestACollisionIsRejectedAtTheFirstStart(t *testing.T) {
 				t.Errorf("the reason does not name %s: %s", part, d.Reason)
 			}
 		}
-		if e := Effects(out[len(out)-1]); d.Code != CodeCollisionReject || len(e) != 1 || e[0] != (Halt{d.Code, d.Reason}) {
+		if e := Effects(out[len(out)-1]); d.Code != CodeCollisionReject || len(e) != 1 || e[0] != Halt(d) {
 			t.Errorf("%+v, %+v", d, e)
 		}
 		if x := must[CollisionDecided](t, out); x.Context != "bob" || x.Winner != nil || len(x.Candidates) != 2 {

@@ -99,8 +99,7 @@ func (l *line) decideTools(c catalog.Catalog) []Data {
 	}
 	var out []Data
 	left, flags := mostDiffed, 0
-	var tools []catalog.Tool = c.Tools
-	for _, t := range tools {
+	for _, t := range c.Tools { // order-free: a list, in its order
 		k, known := l.known[t.Local]
 		if known && k.digest == t.Digest {
 			continue
@@ -178,8 +177,7 @@ func (l *line) learn(c *Catalog) {
 	if l.peer.rules() == nil {
 		return
 	}
-	var tools []catalog.Tool = c.Tools
-	for _, t := range tools {
+	for _, t := range c.Tools { // order-free: a list, in its order
 		if _, known := l.known[t.Local]; !known {
 			l.known[t.Local] = knownTool{digest: t.Digest}
 		}

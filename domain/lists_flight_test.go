@@ -199,7 +199,7 @@ func (s *sim) calls(context, tool string) {
 func TestOneReadingForEverybody(t *testing.T) {
 	seen := map[string]int{}
 	active := 0
-	for seed := range uint64(80) {
+	for seed := range uint64(40) {
 		s, c := flightSim(t, seed)
 		f := watchFlights(s)
 		s.begin(c)

@@ -164,3 +164,40 @@ func TestAGenerationHasOneContent(t *testing.T) {
 	}
 	k.refolds()
 }
+
+// TestACallThatIsToBeSentAgainIsSentOnce, and ended once where its tool is gone,
+// though the list that it waited for changes the names of several contexts at once.
+func TestACallThatIsToBeSentAgainIsSentOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		tools []string
+		want  string
+	}{
+		"its tool is there": {[]string{"x", "y"}, "call.resent"},
+		"its tool is gone":  {[]string{"y"}, "call.settled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKeeper(t)
+			k.start(ruled(testConfig(PrefixOnCollision, "p", "q"), onlyPeer("p", inContexts("alice", "bob")), resends(3)))
+			k.rises("p", discoverQuiet)
+			k.answered("p", "alice", listPage(cached(60_000, ScopePrivate), "a"))
+			k.answered("p", "bob", listPage(cached(60_000, ScopePrivate), "b"))
+			k.rises("q", discoverQuiet)
+			k.answered("q", "", listPage(cached(60_000, ScopePrivate), "x"))
+			r := must[CallRouted](t, k.submit("alice", "x"))
+			must[CallHeld](t, k.see(ExchangeFailed{At: r.At, RequestID: r.RequestID, Call: r.CallKey(), Written: "no", Code: CodeTransportLost}))
+			k.exited("q")
+			k.rises("q", discoverQuiet)
+			n := 0
+			out := k.answered("q", "", listPage(cached(60_000, ScopePrivate), c.tools...))
+			for _, kind := range kinds(out) {
+				if kind == c.want {
+					n++
+				}
+			}
+			if n != 1 {
+				t.Errorf("%s %d times: %v", c.want, n, kinds(out))
+			}
+			k.refolds()
+		})
+	}
+}

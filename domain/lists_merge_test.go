@@ -137,7 +137,7 @@ func (m *mergeWalk) generation(d NamespaceMerged) {
 // separators, names, collisions and digests are those of names.Merge.
 func TestNamesInPartsAreThoseOfAWholeMerge(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(120) {
+	for seed := range uint64(50) {
 		m := &mergeWalk{keeper: newKeeper(t), r: rand.New(rand.NewPCG(seed, 6)), last: map[string][]string{}, seen: seen}
 		for range 3 {
 			m.load(seed%2 == 0)

@@ -58,7 +58,7 @@ func asBefore(t *testing.T, e Event) {
 // TestRandomWalks.
 func TestWithoutRulesNothingIsAsked(t *testing.T) {
 	listed := 0
-	for seed := range int64(250) {
+	for seed := range int64(120) {
 		w := drive(t, walk(rand.New(rand.NewSource(10_000+seed)))).w
 		for _, e := range w.log {
 			asBefore(t, e)

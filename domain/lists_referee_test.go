@@ -162,7 +162,7 @@ func (r *listReferee) state(s *State) {
 // that most of what happens gets somewhere.
 func TestRandomWalksOverLists(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(120) {
+	for seed := range uint64(60) {
 		run := listWalk(rand.New(rand.NewPCG(seed, 1)), 80)
 		d := driveLists(t, run)
 		for _, k := range kinds(d.w.log) {

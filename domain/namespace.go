@@ -129,12 +129,12 @@ func (c *Catalog) locals() []string {
 
 // touched lists the names that may be another's than is in force, sorted.
 func (ns *namespace) touched() []string {
-	var list []string = ns.table.Touched()
+	list := ns.table.Touched()
 	if !ns.rebuilt {
 		return list
 	}
 	all := map[string]bool{}
-	for _, name := range list {
+	for _, name := range list { // order-free: a set
 		all[name] = true
 	}
 	for name := range ns.bindings { // order-free: a set

@@ -19,7 +19,7 @@ type ToolEntry struct {
 	Model      string         `json:"model_name"`        // for APIs that take A-Z a-z 0-9 _ - alone; "" where two tools share it
 	Since      string         `json:"since"`             // RFC 3339, UTC: when the name came to this owner
 	SinceGen   int64          `json:"since_generation"`  // and with which generation
-	Collided   []Owner        `json:"collided,omitzero"` // the other tools that claim the name, or the local one
+	Collided   []Owner        `json:"collided,omitzero"` // 16 at most of the other tools that claim the name, or the local one
 	Held       *HeldReport    `json:"held,omitzero"`     // it is in quarantine
 	Digest     string         `json:"digest,omitempty"`  // of the definition, SHA-256
 }
@@ -112,13 +112,19 @@ func (ns *namespace) model(canonical string) string {
 	return name
 }
 
+// mostRivals bounds the others that are named beside one tool.
+const mostRivals = 16
+
 // rivals lists the other tools that claim a name, or the local name of its owner.
 func (ns *namespace) rivals(name string, owner Owner) []Owner {
+	contested := []string{owner.Local}
+	if name != owner.Local {
+		contested = []string{name, owner.Local}
+	}
 	var out []Owner
-	for _, contested := range []string{name, owner.Local} {
-		var candidates []Owner = ns.collisions[contested].Candidates
-		for _, o := range candidates {
-			if o != owner && !slices.Contains(out, o) {
+	for _, n := range contested {
+		for _, o := range ns.collisions[n].Candidates { // order-free: a list, in its order
+			if o != owner && len(out) < mostRivals && (n == name || !slices.Contains(out, o)) {
 				out = append(out, o)
 			}
 		}

@@ -32,7 +32,8 @@ func (s *State) moot(cause int64, data Data) bool {
 	switch d := data.(type) {
 	case NamespaceMerged:
 		ns := s.space(d.Context)
-		return ns != nil && ns.merged && ns.seq > cause && ns.generation == d.Generation && ns.digest == d.Digest && len(ns.touched()) == 0
+		// One whose digest is not that of the lists by now is followed by another.
+		return ns != nil && (ns.merged && len(ns.touched()) == 0 || s.digestOf(ns) != d.Digest)
 	case CollisionDecided:
 		ns := s.space(d.Context)
 		old, known := ns.collisions[d.Name]
@@ -47,6 +48,11 @@ func (s *State) moot(cause int64, data Data) bool {
 		return cause != s.receivedSeq && (c == nil || c.held == nil)
 	case CallRefused:
 		return cause != s.receivedSeq && s.calls[d.CallKey()] == nil
+	case CallSettled:
+		return s.calls[d.CallKey()] == nil
+	case CallResent:
+		c := s.calls[d.CallKey()]
+		return c != nil && c.held == nil && c.reqID != d.After
 	}
 	return false
 }

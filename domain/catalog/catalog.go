@@ -139,8 +139,8 @@ func (b *builder) tool(c *Catalog, e entry) {
 			e.reason = reasons[ToolDuplicate]
 		}
 	}
-	switch {
-	case e.problem == "":
+	switch e.problem {
+	case "":
 		c.add(e.tool)
 		if e.foreign {
 			b.foreign = append(b.foreign, e.tool.Local)

@@ -228,7 +228,7 @@ func (h *history) checkEmpty() {
 // everything after each step.
 func TestTableIsMergeWhateverItsHistory(t *testing.T) {
 	r := seeded(t, 4)
-	for i := range 3000 {
+	for i := range 1000 {
 		h := newHistory(t, policies[i%len(policies)], separators[i/len(policies)%len(separators)])
 		h.table.digits = 1 + r.IntN(2)
 		for range 2 + r.IntN(12) {
