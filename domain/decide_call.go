@@ -124,6 +124,9 @@ func (s *State) lookUp(ns *namespace, now int64, d CallReceived) (string, bindin
 		if c, contested := ns.collisions[name]; contested && c.Winner == nil {
 			return name, b, CodeAmbiguousOwner, fmt.Sprintf("%d tools claim this name and none owns it (event %d)", len(c.Candidates), c.seq)
 		}
+		if canonical, ok := ns.table.FromModel(name); ok && s.Config.Partial {
+			return name, b, CodeUnknownTool, "this is the model_name of " + canonical + ", not its name: call that, or name it by model_name"
+		}
 		return name, b, CodeUnknownTool, "no peer has a tool of this name; see waybill tools"
 	}
 	moved, hasMoved := ns.movedAt[name]

@@ -132,7 +132,7 @@ func (l *line) changed(t catalog.Tool, k knownTool, most int) (d ToolChanged, co
 	case t.Digest == from:
 		d.Diff = []string{"it is again what it was when it was approved"}
 	case before == nil:
-		d.Diff = []string{"the definition before is not at hand; the digests name both"}
+		d.Diff = []string{"the definition before is not at hand; look at the one it has now, with waybill tools diff"}
 	case cost > most:
 		return d, 0 // too much to compare in one reading: the digests name both
 	default:
@@ -190,7 +190,7 @@ func (l *line) held(local string) (Code, string) {
 	if !k.held || l.peer.rules() == nil || !l.peer.rules().Hold {
 		return "", ""
 	}
-	return CodeToolQuarantined, fmt.Sprintf("the definition of this tool has changed since it was approved (event %d); see waybill tools, and waybill tools approve", k.heldSeq)
+	return CodeToolQuarantined, fmt.Sprintf("the definition of this tool has changed since it was approved (event %d); see waybill tools diff, and waybill tools approve", k.heldSeq)
 }
 
 // decideApprove lets a tool be routed as it is now. The digest says which

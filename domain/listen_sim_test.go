@@ -82,7 +82,7 @@ func (l *listeners) live(e Event, at At, context string, id int64) {
 // "Subscriptions"), under random ends, losses, silences and restarts.
 func TestSubscriptionsKeepToTheirRules(t *testing.T) {
 	seen, reopened := map[string]int{}, 0
-	for seed := range uint64(60) {
+	for seed := range walks(uint64(60)) {
 		s, c := flightSim(t, 1_000+seed)
 		l := watchListeners(s)
 		s.begin(c)
@@ -113,7 +113,7 @@ func TestSubscriptionsKeepToTheirRules(t *testing.T) {
 		}
 	}
 	t.Logf("%d subscriptions, %d opened again, %d closed, %d acknowledged", seen["subscription.requested"], reopened, seen["subscription.closed"], seen["subscription.opened"])
-	if reopened < 500 || seen["subscription.closed"] < 500 || seen["answer.dropped"] < 50 {
+	if reopened < walks(500) || seen["subscription.closed"] < walks(500) || seen["answer.dropped"] < walks(50) {
 		t.Error("the walks do not go where they should")
 	}
 }

@@ -199,7 +199,7 @@ func (s *sim) calls(context, tool string) {
 func TestOneReadingForEverybody(t *testing.T) {
 	seen := map[string]int{}
 	active := 0
-	for seed := range uint64(40) {
+	for seed := range walks(uint64(40)) {
 		s, c := flightSim(t, seed)
 		f := watchFlights(s)
 		s.begin(c)
@@ -222,13 +222,13 @@ func TestOneReadingForEverybody(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"list.deferred", "cache.decided", "catalog.refused", "subscription.closed", "subscription.opened", "list.due", "peer.restarted", "deadline.passed"} {
-		if seen[kind] < 100 {
+		if seen[kind] < walks(100) {
 			t.Errorf("%s came %d times: the walks do not go where they should", kind, seen[kind])
 		}
 	}
 	t.Logf("%d readings for %d notices, %d needs of hosts and %d calls; %d subscriptions open at the end",
 		seen["list.requested"], seen["list.changed"], seen["tools.read"], seen["call.received"], active)
-	if active < 80 {
+	if active < walks(80) {
 		t.Errorf("%d subscriptions are open at the end", active)
 	}
 }

@@ -137,7 +137,7 @@ func (m *mergeWalk) generation(d NamespaceMerged) {
 // separators, names, collisions and digests are those of names.Merge.
 func TestNamesInPartsAreThoseOfAWholeMerge(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(50) {
+	for seed := range walks(uint64(50)) {
 		m := &mergeWalk{keeper: newKeeper(t), r: rand.New(rand.NewPCG(seed, 6)), last: map[string][]string{}, seen: seen}
 		for range 3 {
 			m.load(seed%2 == 0)
@@ -159,7 +159,7 @@ func TestNamesInPartsAreThoseOfAWholeMerge(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"namespace.merged", "collision.decided", "name.moved", "name.flagged", "config.rejected", "catalog.refused"} {
-		if seen[kind] < 20 {
+		if seen[kind] < walks(20) {
 			t.Errorf("%s came %d times: the walks do not go where they should", kind, seen[kind])
 		}
 	}

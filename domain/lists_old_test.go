@@ -58,7 +58,7 @@ func asBefore(t *testing.T, e Event) {
 // TestRandomWalks.
 func TestWithoutRulesNothingIsAsked(t *testing.T) {
 	listed := 0
-	for seed := range int64(120) {
+	for seed := range walks(int64(120)) {
 		w := drive(t, walk(rand.New(rand.NewSource(10_000+seed)))).w
 		for _, e := range w.log {
 			asBefore(t, e)
@@ -73,7 +73,7 @@ func TestWithoutRulesNothingIsAsked(t *testing.T) {
 			t.Fatalf("stale %q, missing %q", list.Stale, list.Missing)
 		}
 	}
-	if listed < 500 {
+	if listed < walks(500) {
 		t.Errorf("%d lists: the walks do not go where they should", listed)
 	}
 }

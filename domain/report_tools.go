@@ -26,10 +26,11 @@ type ToolEntry struct {
 
 // HeldReport says why a tool is in quarantine.
 type HeldReport struct {
-	Approved string   `json:"approved"` // digest of the definition that was routable
-	Now      string   `json:"now"`
-	Seq      int64    `json:"seq"` // of its tool.changed
-	Diff     []string `json:"diff"`
+	Approved   string         `json:"approved"` // digest of the definition that was routable
+	Now        string         `json:"now"`
+	Seq        int64          `json:"seq"` // of its tool.changed
+	Diff       []string       `json:"diff"`
+	Definition jsontext.Value `json:"definition"` // as it is now: what would be approved
 }
 
 // ToolList is what one context can call. The definitions alias the state.
@@ -93,19 +94,22 @@ func (s *State) entry(ns *namespace, name string, mono int64) ToolEntry {
 		e.Definition, e.Digest = t.Definition, t.Digest
 	}
 	if code, _ := l.held(b.owner.Local); code != "" {
-		e.Held, e.Definition = l.heldReport(b.owner.Local), nil
+		e.Held, e.Definition = l.heldReport(b.owner.Local, e.Definition), nil
 	}
 	return e
 }
 
-func (l *line) heldReport(local string) *HeldReport {
+func (l *line) heldReport(local string, now jsontext.Value) *HeldReport {
 	k := l.known[local]
-	return &HeldReport{Approved: k.approved, Now: k.digest, Seq: k.heldSeq, Diff: append([]string{}, k.diff...)}
+	return &HeldReport{Approved: k.approved, Now: k.digest, Seq: k.heldSeq, Diff: append([]string{}, k.diff...), Definition: now}
 }
 
 // model is the name in the form of models; "" where two tools share it.
 func (ns *namespace) model(canonical string) string {
 	name := names.ModelName(canonical)
+	if !ns.merged || ns.rebuilt { // the table is not that of the names in force
+		return name
+	}
 	if back, ok := ns.table.FromModel(name); !ok || back != canonical {
 		return ""
 	}

@@ -13,7 +13,7 @@ func TestRandomWalks(t *testing.T) {
 	seen := map[string]int{}
 	inits, modern, guarded := 0, 0, 0
 	grounds, statuses := map[string]int{}, map[Status]int{}
-	for seed := range int64(1500) {
+	for seed := range walks(int64(1500)) {
 		run := walk(rand.New(rand.NewSource(seed)))
 		d := drive(t, run)
 		if seed%25 == 0 {
@@ -39,19 +39,19 @@ func TestRandomWalks(t *testing.T) {
 	for _, k := range []string{"legacy.excluded", "era.determined", "era.refused", "name.moved", "collision.decided", "config.rejected",
 		"call.abandoned", "answer.dropped", "tool.rejected", "catalog.refused", "peer.refused", "peer.restarted", "peer.quarantined",
 		"peer.abandoned", "health.requested", "call.held", "call.resent", "call.cancelled", "command.refused"} {
-		if seen[k] < 20 {
+		if seen[k] < walks(20) {
 			t.Errorf("%s came %d times: the walks do not go where they should", k, seen[k])
 		}
 	}
 	for _, rule := range []string{RuleNeverWritten, RuleHeader, RuleVersion, RuleRepeatable, RuleKey, RuleHints, RuleContinue, RuleInput, RuleOperator} {
-		if grounds[rule] < 10 {
+		if grounds[rule] < walks(10) {
 			t.Errorf("%d calls were sent again by the rule %s: the walks do not go where they should", grounds[rule], rule)
 		}
 	}
 	t.Logf("sent again: %v; ends: %v", grounds, statuses)
 	t.Logf("%d initialize, %d closings on modern evidence, %d calls routed", inits, modern, seen["call.routed"])
 	t.Logf("%d starts after the loss of a watchdog", guarded)
-	if inits < 100 || modern < 100 || guarded < 100 || seen["call.routed"] < 1000 {
+	if inits < walks(100) || modern < walks(100) || guarded < walks(100) || seen["call.routed"] < walks(1000) {
 		t.Errorf("the walks do not go where they should")
 	}
 }

@@ -75,7 +75,7 @@ func TestAnAnnouncedChangeOfAToolIsHeldOrRecorded(t *testing.T) {
 	}
 	careful.heldUp(0, 1)
 	out := w.must(exitDone, "tools", "diff", careful.canonical("send_mail"))
-	for _, want := range append(first.Diff, "approved "+first.From, "now      "+first.To, "audit@example.invalid", "inputSchema/properties/bcc: added") {
+	for _, want := range append(first.Diff, "was "+first.From, "now "+first.To, "audit@example.invalid", "inputSchema/properties/bcc: added") {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -52,6 +52,9 @@ func (r *toolsReply) fit(most int) {
 	size := 0
 	for i, e := range r.Tools {
 		size += len(e.Definition) + 4*len(e.Canonical) + 256
+		if e.Held != nil {
+			size += len(e.Held.Definition)
+		}
 		if i > 0 && size > most || i == mostTools {
 			r.keep(i)
 			return

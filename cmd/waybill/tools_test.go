@@ -138,7 +138,7 @@ func TestAToolThatChangesIsHeldUntilSomebodyApprovesIt(t *testing.T) {
 	if out := c.must(exitDone, "tools"); !strings.Contains(out, fmt.Sprintf("changed (event %d)", e.Held.Seq)) {
 		t.Errorf("tools:\n%s", out)
 	}
-	if out := c.must(exitDone, "tools", "diff", "send"); !strings.Contains(out, e.Held.Diff[0]) || !strings.Contains(out, "now      "+e.Held.Now) {
+	if out := c.must(exitDone, "tools", "diff", "send"); !strings.Contains(out, e.Held.Diff[0]) || !strings.Contains(out, "now "+e.Held.Now) {
 		t.Errorf("diff:\n%s", out)
 	}
 	c.refused(domain.CodeToolDiffers, append(approve, "--digest", e.Held.Approved)...)

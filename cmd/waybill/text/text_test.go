@@ -70,9 +70,9 @@ func TestWhatChangedInATool(t *testing.T) {
 		held *domain.HeldReport
 		want string
 	}{
-		"held":        {held, "x of peer p has changed since it was approved (event 41):\n  description: \"a\" -> \"b\"\napproved aa\nnow      bb\n"},
-		"not at hand": {&domain.HeldReport{Approved: "aa", Now: "bb", Seq: 41}, "x of peer p has changed since it was approved (event 41):\n  what it was is not at hand; the digests name both\napproved aa\nnow      bb\n"},
-		"not held":    {nil, "x of peer p is not in quarantine\n"},
+		"held":        {held, "x of peer p has changed since it was approved or first seen (event 41):\n  description: \"a\" -> \"b\"\nwas aa\nnow bb\n"},
+		"not at hand": {&domain.HeldReport{Approved: "aa", Now: "bb", Seq: 41, Definition: []byte(`{"name":"é"}`)}, "x of peer p has changed since it was approved or first seen (event 41):\n  it is now {\"name\":\"\\u00e9\"}\nwas aa\nnow bb\n"},
+		"not held":    {nil, "x of peer p is not in quarantine; what ever changed in it is in waybill events --type tool.changed\n"},
 	} {
 		var out strings.Builder
 		Held(&out, domain.ToolEntry{Canonical: "x", Peer: "p", Held: c.held})

@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -68,15 +69,16 @@ func quarantine(h *domain.HeldReport) string {
 // Held writes what changed in a tool since it was approved.
 func Held(w io.Writer, e domain.ToolEntry) {
 	if e.Held == nil {
-		fmt.Fprintf(w, "%s of peer %s is not in quarantine\n", e.Canonical, e.Peer)
+		fmt.Fprintf(w, "%s of peer %s is not in quarantine; what ever changed in it is in waybill events --type tool.changed\n", e.Canonical, e.Peer)
 		return
 	}
-	fmt.Fprintf(w, "%s of peer %s has changed since it was approved (event %d):\n", e.Canonical, e.Peer, e.Held.Seq)
+	fmt.Fprintf(w, "%s of peer %s has changed since it was approved or first seen (event %d):\n", e.Canonical, e.Peer, e.Held.Seq)
 	for _, line := range e.Held.Diff {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
-	if len(e.Held.Diff) == 0 {
-		fmt.Fprintln(w, "  what it was is not at hand; the digests name both")
+	if len(e.Held.Definition) > 0 {
+		quoted := strconv.QuoteToASCII(string(e.Held.Definition))
+		fmt.Fprintf(w, "  it is now %s\n", strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`))
 	}
-	fmt.Fprintf(w, "approved %s\nnow      %s\n", e.Held.Approved, e.Held.Now)
+	fmt.Fprintf(w, "was %s\nnow %s\n", e.Held.Approved, e.Held.Now)
 }
