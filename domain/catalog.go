@@ -50,6 +50,7 @@ func (s *State) applyListRequested(mono int64, d ListRequested) {
 	if l.fetch == nil || d.Page == 1 {
 		l.fetch = &fetch{began: mono, why: d.Why, freshUntil: forever}
 		l.begun, l.dueAt, l.dueWhy, l.dirty = max(1, mono), 0, "", false
+		l.changes = 0
 	}
 	l.fetch.id = d.RequestID
 	if d.Cursor != nil {
@@ -121,6 +122,9 @@ func (s *State) applyCatalog(e Event, d CatalogAccepted) {
 		c.Tools[i].Definition = c.Tools[i].Definition.Clone()
 	}
 	p := l.peer
+	if l.churned++; l.changes <= mostRejected {
+		l.churned = 0
+	}
 	l.unchanged++
 	if l.catalog == nil || l.catalog.Digest != c.Digest {
 		l.unchanged = 0

@@ -45,9 +45,7 @@ func (l *line) notBefore(why string) int64 {
 	if why == WhyChanged || why == WhyUnknown {
 		interval = grow(interval, l.unchanged, longestInterval)
 	}
-	if l.failures > 0 {
-		interval = grow(interval, l.failures, longestAgain)
-	}
+	interval = grow(interval, max(l.failures, l.churned), longestAgain)
 	return l.begun + interval*1_000_000
 }
 

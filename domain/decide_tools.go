@@ -154,6 +154,7 @@ func (s *State) applyToolChanged(seq int64, d ToolChanged) {
 	if l == nil {
 		return
 	}
+	l.changes++
 	k := l.known[d.Local]
 	switch {
 	case !d.Held:

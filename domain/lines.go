@@ -42,6 +42,8 @@ type line struct {
 	dueWhy    string
 	failures  int    // in a row
 	unchanged int    // readings in a row that brought nothing new
+	changes   int    // tools that the reading under way found changed
+	churned   int    // readings in a row that changed more tools than anybody can look at
 	dirty     bool   // a change was announced while it was being read
 	rejected  string // digest of what was left out of the catalog
 

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -279,6 +280,9 @@ func (e *Engine) follow(ctx context.Context, f Follower) error {
 		}
 		if err != nil {
 			return err
+		}
+		if ctx.Err() != nil { // however far it is behind: the next start goes on
+			return cmp.Or(failed, ctx.Err())
 		}
 		err = feedOnce(ctx, src, e.log.ID(), f)
 		if e.tell(f.Name(), failed, err); err == nil {
