@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"waybill/domain"
 )
 
@@ -44,6 +46,18 @@ func (w *world) signal(peer string, sig syscall.Signal) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// filled reports whether something waits in the standard input of a peer's process.
+func (w *world) filled(peer string) bool {
+	pids := w.lines(peer, "pid")
+	in, err := os.OpenFile("/proc/"+pids[len(pids)-1]+"/fd/0", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer in.Close()
+	n, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ)
+	return err == nil && n > 0
 }
 
 // up lets it start again.
@@ -393,6 +407,7 @@ func TestAnUnwrittenCallIsSentAgainWhenItsPeerIsBack(t *testing.T) {
 		eventually(t, id+" is under way", func() bool { return slices.Contains(w.callEvents("local/"+id), "call.routed") })
 	}
 	call(0, "large", `{"s":"`+strings.Repeat("s", 512<<10)+`"}`)
+	eventually(t, "its first bytes are written", func() bool { return w.filled("p") })
 	call(1, "small", `{"n":1}`)
 	w.signal("p", syscall.SIGKILL)
 	wait.Wait()
