@@ -20,39 +20,6 @@ func frameSeeds() [][]byte {
 	return out
 }
 
-// FuzzParseMessage: a frame is one object or refused, and its members are slices
-// of it that stand where the text says.
-func FuzzParseMessage(f *testing.F) {
-	for _, s := range frameSeeds() {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, frame []byte) {
-		kept := bytes.Clone(frame)
-		m, err := ParseMessage(frame)
-		again, err2 := ParseMessage(frame)
-		if (err == nil) != (err2 == nil) || !reflect.DeepEqual(m, again) || !bytes.Equal(kept, frame) {
-			t.Fatalf("read twice: %+v %v, %+v %v", m, err, again, err2)
-		}
-		if err != nil {
-			return
-		}
-		for _, v := range [][]byte{m.Version, m.ID, m.Method, m.Params, m.Result, m.Error} {
-			if !bytes.Contains(frame, v) {
-				t.Errorf("%q is no part of %q", v, frame)
-			}
-		}
-		if id, ok := m.RequestID(); ok && (id <= 0 || !m.HasID()) {
-			t.Errorf("id %d of %q", id, m.ID)
-		}
-		if other, err := ParseMessage(append(append([]byte("["), frame...), ']')); err == nil {
-			t.Errorf("a batch was taken for %+v", other)
-		}
-		if _, err := ParseMessage(append(bytes.Clone(frame), frame...)); err == nil {
-			t.Errorf("two messages on a line were taken for one")
-		}
-	})
-}
-
 // FuzzClassify: what an answer means never panics, follows from its bytes alone,
 // and the classes keep apart what must be kept apart.
 func FuzzClassify(f *testing.F) {
