@@ -66,6 +66,8 @@ func TestAHostCannotListenToAnother(t *testing.T) {
 	client.host = "other" // the key is still that of local
 	var got []string
 	var refused *NotPermittedError
+	told, done := client.watch(testContext(t), ProgressSubject(DefaultPrefix, "other", "theirs"))
+	defer done()
 	stop, err := client.Progress(testContext(t), "theirs", func(b []byte) { got = append(got, string(b)) })
 	if errors.As(err, &refused) { // the server was faster than the subscription's own answer
 		return
@@ -75,12 +77,10 @@ func TestAHostCannotListenToAnother(t *testing.T) {
 	}
 	l.Publish("other", "theirs", []byte("secret"))
 	l.Settle("other", "theirs")
-	eventually(t, "the refusal is told", func() bool {
-		client.mu.Lock()
-		defer client.mu.Unlock()
-		return len(client.waiting) == 1
-	})
+	<-told.Done()
+	client.mu.Lock() // both who wait are told under this lock
 	client.host = LocalHost
+	client.mu.Unlock()
 	must2(t)(client.Request(testContext(t), CallVerb, nil))
 	if err := stop(); !errors.As(err, &refused) || refused.Publish || len(got) != 0 {
 		t.Errorf("got %v, error %v", got, err)
