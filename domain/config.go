@@ -15,6 +15,12 @@ const (
 	PrefixAlways      = "prefix-always"
 )
 
+// The transports.
+const (
+	TransportStdio = "stdio"
+	TransportHTTP  = "http" // Streamable HTTP
+)
+
 // DefaultContext is the authorization context of a stdio peer: it has just one.
 const DefaultContext = "default"
 
@@ -30,6 +36,16 @@ type Config struct {
 	Retention int64        `json:"payload_retention_ms,omitzero"` // of kept payloads; 0: until they are erased
 	Moved     int64        `json:"moved_window_ms,omitzero"`      // MovedWindow where 0
 	Partial   bool         `json:"partial_merges,omitzero"`       // namespaces are digested, and their lists named, in parts
+	Hosts     []HostConfig `json:"hosts,omitzero"`                // sorted by name; nil: every host may use everything, in the default context
+}
+
+// HostConfig says what one host may use. A host that is not named where others are
+// may use nothing.
+type HostConfig struct {
+	Name    string   `json:"name"`
+	Context string   `json:"context"`         // authorization context
+	Peers   []string `json:"peers,omitempty"` // nil: all
+	Tools   []string `json:"tools,omitempty"` // canonical names, or beginnings of them followed by *; nil: all
 }
 
 // PeerConfig is one peer of a Config. Times are in milliseconds.
@@ -68,6 +84,8 @@ type PeerConfig struct {
 	Keep         bool              `json:"keep_payloads,omitzero"`     // the bytes of its calls are kept
 	Quarantine   int64             `json:"quarantine_ms,omitzero"`     // until the next start after it; 10 minutes where 0
 	Contexts     []string          `json:"contexts,omitzero"`          // authorization contexts, sorted; the default one where nil
+	Endpoint     string            `json:"endpoint,omitzero"`          // of a peer whose transport is HTTP
+	Credentials  map[string]string `json:"credentials,omitzero"`       // context to the name of the authorization it asks with
 	Lists        *ListRules        `json:"lists,omitzero"`             // nil: lists are read once, when the peer comes up
 }
 
@@ -103,6 +121,9 @@ func namingDigest(c Config) string {
 		b = appendField(b, p.Name)
 		b = appendField(b, p.Transport)
 		b = appendField(b, p.Command)
+		if p.Transport == TransportHTTP {
+			b = appendField(b, p.Endpoint)
+		}
 	}
 	return digest(b)
 }

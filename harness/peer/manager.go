@@ -22,9 +22,10 @@ const (
 
 const defaultGrace = 2 * time.Second
 
-// Spec says how one peer is started.
+// Spec says how one peer is started, or reached where Web is set: then what is said of a process is empty.
 type Spec struct {
 	Name  string
+	Web   *Web
 	Path  string   // executed as given, without a shell and without a search
 	Argv0 string   // argv[0]; Path where empty
 	Args  []string // after argv[0]
