@@ -206,12 +206,12 @@ func (s *State) applyProbe(d ProbeIssued) {
 		return
 	}
 	p.probe.id, p.probe.method, p.probe.version, p.probe.attempt = d.RequestID, d.Method, d.Version, d.Attempt
-	p.probe.capabilities = d.Capabilities
+	p.probe.capabilities, p.probe.context = d.Capabilities, d.Context
 	if d.Method == MethodDiscover {
 		p.probe.discoverID = d.RequestID
 	}
 	// What is asked again was answered with a recognised modern error.
-	p.probe.legacyExcluded = p.probe.legacyExcluded || d.Method == MethodDiscover && d.Authority != AuthorityFirst
+	p.probe.legacyExcluded = p.probe.legacyExcluded || d.Method == MethodDiscover && d.Authority != AuthorityFirst && d.Authority != AuthorityCredential
 	switch d.Authority {
 	case AuthorityVersion:
 		p.probe.refused = append(p.probe.refused, d.Version)
@@ -259,5 +259,8 @@ func (s *State) applyExited(d PeerExited) {
 			p.Code = CodeFrameTooLarge
 		}
 		p.Reason = "the process ended (" + exitWords(d) + ")"
+		if p.http() {
+			p.Code, p.Reason = CodeUnavailable, "the endpoint was given up ("+exitWords(d)+")"
+		}
 	}
 }

@@ -97,7 +97,7 @@ func (s *State) applyResent(e Event, d CallResent) {
 	}
 	c.era, c.declared, c.timeout, c.attempts = d.Era, d.Capabilities, d.Deadline, d.Attempt
 	switch d.Rule {
-	case RuleNeverWritten, RuleHeader, RuleCapability, RuleVersion: // it did not run
+	case RuleNeverWritten, RuleHeader, RuleCapability, RuleVersion, RuleSession: // it did not run
 	case RuleOperator:
 		c.mayHaveRun = c.mayHaveRun || c.ran != RanNo
 	default:
@@ -122,7 +122,7 @@ func (s *State) applyHeld(e Event, d CallHeld) {
 	c := s.submitted(d.CallID, e.Seq)
 	s.detach(c)
 	s.holding++
-	c.held = &hold{rule: d.Rule, code: d.Code, ran: d.Ran}
+	c.held = &hold{rule: d.Rule, code: d.Code, ran: d.Ran, seq: e.Seq}
 	s.calls[d.CallKey()] = c
 }
 

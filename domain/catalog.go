@@ -64,7 +64,7 @@ func (s *State) applyListed(e Event, d CatalogListed) {
 		return
 	}
 	modern, f := l.peer.Era == EraModern, l.fetch
-	pg, problem, reason := d.read(e.Evidence, modern, l.peer.rules() != nil)
+	pg, problem, reason := d.read(e.Evidence, modern, l.peer.rules() != nil, l.peer.http())
 	if problem != "" {
 		f.code, f.reason = Code(problem), reason
 		return
@@ -82,9 +82,12 @@ func (s *State) applyListed(e Event, d CatalogListed) {
 }
 
 // read returns the page that an answer brings.
-func (d CatalogListed) read(evidence []byte, modern, strict bool) (catalog.Page, catalog.Problem, string) {
-	if d.Page != nil && d.Page.Modern() == modern {
+func (d CatalogListed) read(evidence []byte, modern, strict, http bool) (catalog.Page, catalog.Problem, string) {
+	if d.Page != nil && d.Page.Modern() == modern && d.Page.HTTP() == http {
 		return *d.Page, "", ""
+	}
+	if http {
+		return catalog.ParsePageHTTP(evidence, modern)
 	}
 	return catalog.ParsePage(evidence, modern, strict)
 }

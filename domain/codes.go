@@ -72,6 +72,16 @@ const (
 	CodeUndeclaredInput   Code = "undeclared_input"     // asks for input by a capability that was not declared
 	CodeTooManyRounds     Code = "too_many_rounds"      // asks for input again and again
 	CodeOutputInvalid     Code = "output_invalid"       // the result does not match the tool's outputSchema
+	CodeUnauthorized      Code = "unauthorized"         // HTTP 401, or no credential could be had
+	CodeForbidden         Code = "forbidden"            // HTTP 403
+	CodeUnavailable       Code = "unavailable"          // nobody at the endpoint, or not now; it is tried again
+	CodeAmbiguousStatus   Code = "ambiguous_status"     // an HTTP refusal that carries no message
+	CodeLegacyStatus      Code = "legacy_status"        // initialize answered with such a refusal
+	CodeRedirect          Code = "redirect_refused"     // a redirect that is not followed
+	CodeSessionGone       Code = "session_gone"         // a legacy session that the peer no longer knows
+	CodeHTTPStatus        Code = "http_status"          // answered with an HTTP status and no message
+	CodeToolHeader        Code = "tool_header_invalid"  // an x-mcp-header that the specification forbids
+	CodeHeaderUnfit       Code = "header_unfit"         // an argument that its header cannot carry
 )
 
 // Codes of a refused call: nothing was sent to any peer.
@@ -91,6 +101,7 @@ const (
 	CodePeerUnavailable Code = "peer_unavailable"
 	CodeEraUnknown      Code = "era_unknown"
 	CodeToolQuarantined Code = "tool_quarantined" // its definition changed and was not approved
+	CodeNotAllowed      Code = "not_allowed"      // hosts: does not let this host use this tool
 	CodeNotWaiting      Code = "not_waiting"      // input for a call that asks for none
 	CodeInputMismatch   Code = "input_mismatch"   // input that does not repeat the call it goes on with
 	CodeInputExpired    Code = "input_expired"    // input after input_window
@@ -121,8 +132,10 @@ func Codes() []Code {
 		CodeServiceRestarted, CodeTransportLost, CodeCancelled, CodeTimedOut, CodePeerError, CodeNoResultType,
 		CodeBadResultType, CodeBadResult, CodeToolError, CodeInputRequired, CodeShuttingDown, CodeResultTooLarge,
 		CodeRequestTooLarge, CodeFrameTooLarge, CodePeerHung, CodeUndeclaredInput, CodeTooManyRounds, CodeOutputInvalid,
+		CodeUnauthorized, CodeForbidden, CodeUnavailable, CodeAmbiguousStatus, CodeLegacyStatus, CodeRedirect, CodeSessionGone,
+		CodeHTTPStatus, CodeToolHeader, CodeHeaderUnfit,
 		CodeBadRequest, CodeDuplicateCall, CodeOverloaded, CodeLogUnavailable, CodeAuditLag, CodeNotReady, CodeUnknownTool, CodeUnknownCall,
-		CodeAmbiguousOwner, CodeStaleRoute, CodeNameMoved, CodeUnknownGen, CodePeerUnavailable, CodeEraUnknown, CodeToolQuarantined,
+		CodeAmbiguousOwner, CodeStaleRoute, CodeNameMoved, CodeUnknownGen, CodePeerUnavailable, CodeEraUnknown, CodeToolQuarantined, CodeNotAllowed,
 		CodeNotWaiting, CodeInputMismatch, CodeInputExpired,
 		CodeUnknownPeer, CodeNotDown, CodeNotResendable, CodePayloadNotKept, CodeUnknownCommand, CodeNotQuarantined, CodeToolDiffers,
 	}

@@ -68,6 +68,9 @@ func (s *State) route(e Event, d CallReceived, claimed taken) []Data {
 		return d.hold("", CodeNotReady, notReady)
 	}
 	name, b, code, reason := s.lookUp(ns, e.Time, d)
+	if code == "" {
+		code, reason = s.Config.allows(d.Host, name, b.owner.Peer)
+	}
 	if code != "" {
 		return []Data{CallRefused{CallID: d.CallID, Code: code, Reason: reason}}
 	}
@@ -100,6 +103,9 @@ func (s *State) admitCall(d CallReceived) (Code, string) {
 		return CodeShuttingDown, "the service is stopping"
 	case !d.goesOn() && (d.DuplicateOf != "" || s.CallTaken(d.CallKey())):
 		return CodeDuplicateCall, "this host has used this call_id within 24 hours; choose another"
+	}
+	if code, reason := s.Config.stranger(d); code != "" {
+		return code, reason
 	}
 	if code, reason := s.crowded(); code != "" {
 		return code, reason
@@ -247,7 +253,10 @@ func (s *State) decideFailed(mono int64, d ExchangeFailed) []Data {
 	if l := s.reading(d.At, d.RequestID); l != nil {
 		out := CatalogRefused{At: d.At, Context: contextWord(l.context), Code: d.Code, Reason: d.unreadable(MethodList)}
 		if d.Code == CodeTransportLost {
-			out.Code, out.Reason = CodeListLost, "the transport was lost while tools/list was under way"
+			out.Code = CodeListLost
+			if d.Reason == "" {
+				out.Reason = "the transport was lost while tools/list was under way"
+			}
 		}
 		return []Data{out}
 	}
@@ -258,6 +267,8 @@ func (s *State) decideFailed(mono int64, d ExchangeFailed) []Data {
 	switch {
 	case p == nil:
 		return nil
+	case p.http() && p.health == d.RequestID && d.RequestID != 0: // where a process is lost, its end is told
+		return p.decideUnhealthy()
 	case p.probing(d.RequestID) && d.Code != CodeTransportLost:
 		return refuse(p, d.Code, d.unreadable(p.probe.method)+"; the peer stays closed, see limits.frame and capabilities:", "")
 	}
@@ -266,7 +277,12 @@ func (s *State) decideFailed(mono int64, d ExchangeFailed) []Data {
 
 // unreadable says what kept a request, or its answer, from getting through.
 func (d ExchangeFailed) unreadable(method string) string {
-	if d.Code == CodeFrameTooLarge {
+	switch {
+	case d.Status != 0:
+		return fmt.Sprintf("%s was answered with HTTP %d (%s)", method, d.Status, d.Reason)
+	case d.Reason != "":
+		return method + " was not answered: " + d.Reason
+	case d.Code == CodeFrameTooLarge:
 		return "the answer to " + method + " was longer than limits.frame"
 	}
 	return method + " could not be written (" + string(d.Code) + ")"

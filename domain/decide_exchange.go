@@ -20,6 +20,11 @@ func (s *State) decideAnswered(e Event, d CallAnswered) []Data {
 		return []Data{AnswerDropped{At: d.At, RequestID: d.RequestID, Reason: "the call has ended"}}
 	}
 	if rule := c.rejected(s.Peer(c.at.Peer), d.Facts); rule != "" {
+		if p := s.Peer(c.at.Peer); rule == RuleHeader && p.http() {
+			if held := s.decideReread(e.Mono, c, p); held != nil {
+				return held
+			}
+		}
 		if again, ok := s.resend(e.Mono, c, rule, "", 0); ok {
 			return []Data{again}
 		}
@@ -132,12 +137,16 @@ func (c *call) needsModern(rule string) bool {
 // lost names the rule by which a call is sent again whose transport was lost; ""
 // for none. Sent again by itself is only what certainly never reached the peer,
 // or may run twice on the operator's word (protocol: Calls).
-func (c *call) lost(p *Peer, written string) string {
+func (c *call) lost(p *Peer, written string, code Code) string {
 	switch {
 	case p == nil || c.resends >= p.Config.Resends:
 		return ""
-	case written == "no":
+	case written == "no" && code == CodeTransportLost:
 		return RuleNeverWritten
+	case code == CodeSessionGone && !slices.Contains(c.used, RuleSession):
+		return RuleSession
+	case code != CodeTransportLost:
+		return ""
 	case slices.Contains(p.Config.Repeatable, c.owner.Local):
 		return RuleRepeatable
 	case c.received.CarriesKey && p.Config.Idempotency[c.owner.Local] != "":
@@ -162,17 +171,25 @@ func (p *Peer) harmless(c *call) bool {
 // a rule lets it be sent again.
 func (s *State) decideLost(mono int64, c *call, d ExchangeFailed) []Data {
 	p := s.Peer(c.at.Peer)
-	if rule := c.lost(p, d.Written); d.Code == CodeTransportLost && rule != "" {
-		if p.at() != c.at {
+	ran := c.ranIf(d.Written)
+	if (d.Code == CodeSessionGone || d.Code == CodeUnauthorized) && !c.mayHaveRun { // it was turned away
+		ran = RanNo
+	}
+	if rule := c.lost(p, d.Written, d.Code); rule != "" {
+		if p.at() != c.at || p.http() && rule != RuleSession {
 			if again, ok := s.resend(mono, c, rule, "", 0); ok {
 				return []Data{again}
 			}
 		}
 		if wait := min(resendWait, c.left(mono)); wait > 0 {
-			return []Data{CallHeld{CallID: c.id, Peer: c.at.Peer, Code: d.Code, Rule: rule, Ran: c.ranIf(d.Written), Wait: wait}}
+			return []Data{CallHeld{CallID: c.id, Peer: c.at.Peer, Code: d.Code, Rule: rule, Ran: ran, Wait: wait}}
 		}
 	}
-	return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: d.Code, Ran: c.ranIf(d.Written)}}
+	status := StatusLost
+	if d.Status != 0 { // it was answered, with no message
+		status = StatusProtocolError
+	}
+	return []Data{CallSettled{CallID: c.id, Status: status, Code: d.Code, Ran: ran}}
 }
 
 // hold returns the decision to keep a call until its peer is ready, where the
@@ -219,7 +236,13 @@ func (s *State) decideHeld(e Event) []Data {
 // configuration in force has the last word on whether it may.
 func (s *State) release(mono int64, c *call, ids int64) Data {
 	p := s.Peer(c.owner.Peer)
-	rule := c.lost(p, c.held.written())
+	if s.rereading(c) {
+		return nil
+	}
+	if s.unreread(c) {
+		return CallSettled{CallID: c.id, Status: StatusProtocolError, Code: CodeHeaderMismatch, Ran: c.held.ran}
+	}
+	rule := c.heldRule(p)
 	if again, ok := s.resend(mono, c, rule, "", ids); ok && rule != "" {
 		return again
 	}
@@ -227,6 +250,15 @@ func (s *State) release(mono int64, c *call, ids int64) Data {
 		return CallSettled{CallID: c.id, Status: StatusLost, Code: c.held.code, Ran: c.held.ran}
 	}
 	return nil
+}
+
+// heldRule names the rule by which a held call is sent again; "" where the
+// configuration in force does not let it.
+func (c *call) heldRule(p *Peer) string {
+	if c.held.rule == RuleHeader && p != nil && c.resends < p.Config.Resends {
+		return RuleHeader
+	}
+	return c.lost(p, c.held.written(), c.held.code)
 }
 
 // written says whether the request that was lost may have reached the peer.

@@ -29,7 +29,7 @@ func (p *Peer) decideHung() []Data {
 		return nil
 	}
 	return []Data{PeerAbandoned{At: p.at(), Code: CodePeerHung,
-		Reason: fmt.Sprintf("the peer wrote nothing while its calls reached their deadlines (%d in a row, hung_after); it is killed and started again", p.silent)}}
+		Reason: fmt.Sprintf("the peer wrote nothing while its calls reached their deadlines (%d in a row, hung_after); %s", p.silent, p.afresh())}}
 }
 
 // decideUnhealthy gives up an incarnation that did not answer when it was asked
@@ -39,7 +39,15 @@ func (p *Peer) decideUnhealthy() []Data {
 		return nil
 	}
 	return []Data{PeerAbandoned{At: p.at(), Code: CodePeerHung,
-		Reason: "the peer did not answer when it was asked for a sign of life (health_timeout); it is killed and started again"}}
+		Reason: "the peer did not answer when it was asked for a sign of life (health_timeout); " + p.afresh()}}
+}
+
+// afresh says what becomes of a peer that is given up.
+func (p *Peer) afresh() string {
+	if p.http() {
+		return "it is given up and probed again"
+	}
+	return "it is killed and started again"
 }
 
 // noteLife counts the deadlines that a peer let pass without a sign of life. Only

@@ -155,7 +155,7 @@ func (l *line) decideListenLost(mono int64, d ExchangeFailed) []Data {
 	if d.Code != CodeTransportLost {
 		out.Reason = d.unreadable(MethodListen)
 	}
-	if d.Code == CodeFrameTooLarge {
+	if d.Code == CodeFrameTooLarge || l.peer.http() { // there the stream is lost, and perhaps nothing else
 		out.Reopen = l.reopen(mono)
 	}
 	return []Data{out}

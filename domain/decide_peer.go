@@ -40,7 +40,11 @@ func (s *State) decideSpawned(d PeerSpawned) []Data {
 	if p.probe.method == MethodInitialize {
 		return []Data{s.issueInitialize(p)}
 	}
-	return []Data{s.issueDiscover(p, ModernVersions[0], noCapabilities, AuthorityFirst)}
+	first := s.issueDiscover(p, ModernVersions[0], noCapabilities, AuthorityFirst)
+	if p.http() { // a process hears nothing of contexts
+		first.Context = p.Config.firstContext()
+	}
+	return []Data{first}
 }
 
 // starting reports whether the peer's process was ordered and has not been
@@ -49,13 +53,13 @@ func (p *Peer) starting() bool { return p != nil && p.live && p.probe.id == 0 &&
 
 func (s *State) issueDiscover(p *Peer, version string, capabilities jsontext.Value, authority string) ProbeIssued {
 	return ProbeIssued{At: p.at(), RequestID: s.nextRequest + 1, Method: MethodDiscover, Version: version,
-		Attempt: p.probe.attempt + 1, Deadline: p.Config.ProbeTimeout, Authority: authority, Capabilities: capabilities}
+		Attempt: p.probe.attempt + 1, Deadline: p.Config.ProbeTimeout, Authority: authority, Capabilities: capabilities, Context: p.probe.context}
 }
 
 func (s *State) issueInitialize(p *Peer) ProbeIssued {
 	return ProbeIssued{At: p.at(), RequestID: s.nextRequest + 1, Method: MethodInitialize,
 		Version: p.Config.LegacyRevisions[0], Attempt: p.probe.attempt + 1,
-		Deadline: p.Config.LegacyProbeTimeout, Authority: AuthorityAllowLegacy, Capabilities: noCapabilities}
+		Deadline: p.Config.LegacyProbeTimeout, Authority: AuthorityAllowLegacy, Capabilities: noCapabilities, Context: p.probe.context}
 }
 
 func (p *Peer) at() At { return At{Peer: p.Name, Incarnation: p.Incarnation} }
@@ -75,6 +79,8 @@ func (s *State) decideExited(mono int64, d PeerExited) []Data {
 	switch {
 	case p == nil:
 		return nil
+	case p.http():
+		return p.decideGone(mono, d)
 	case p.probe.closed && p.selectedAt != 0 && (d.Cause != causeWatchdogLost || d.Replaced):
 		return append(p.unlisted(), p.decideRecovery(mono)...)
 	case p.probe.closed:
@@ -113,10 +119,18 @@ func (p *Peer) unlisted() []Data {
 	var out []Data
 	p.each(func(l *line) {
 		if !p.settled && !l.settled {
-			out = append(out, CatalogRefused{At: p.at(), Context: contextWord(l.context), Code: CodeListLost, Reason: "the process ended while tools/list was under way"})
+			out = append(out, CatalogRefused{At: p.at(), Context: contextWord(l.context), Code: CodeListLost, Reason: p.ended() + " while tools/list was under way"})
 		}
 	})
 	return out
+}
+
+// ended says in words that an incarnation is over.
+func (p *Peer) ended() string {
+	if p.http() {
+		return "the endpoint was given up"
+	}
+	return "the process ended"
 }
 
 // mayInitialize reports whether the operator's word allows one initialize.
@@ -136,6 +150,12 @@ func exitWords(d PeerExited) string {
 		return "ended by us, because it wrote a line longer than limits.frame"
 	case d.Cause == causeStdoutClosed:
 		return "it closed its output"
+	case d.Cause == causeUnreachable:
+		return "it could not be reached"
+	case d.Cause == causeSessionGone:
+		return "its session is gone"
+	case d.Cause == causeSessionRefused:
+		return "it refused its session"
 	case d.Cause == causeWriteFailed:
 		return "it closed its input"
 	case d.Cause == causeWatchdogLost && d.Replaced:
@@ -361,7 +381,12 @@ func (s *State) decideUncorrelated(p *Peer, m Message, modern bool, evidence str
 }
 
 func (s *State) decideProbeDeadline(p *Peer) []Data {
-	if p.probe.method == MethodInitialize {
+	switch initialize := p.probe.method == MethodInitialize; {
+	case p.http() && initialize:
+		return decideSilent(p, p.Config.LegacyProbeTimeout, "legacy_probe_timeout")
+	case p.http():
+		return decideSilent(p, p.Config.ProbeTimeout, "probe_timeout")
+	case initialize:
 		return refuse(p, CodeLegacySilence, fmt.Sprintf("initialize was not answered within %d ms; legacy is not selected and the peer stays closed", p.Config.LegacyProbeTimeout), "")
 	}
 	return s.decideAmbiguous(p, CodeAmbiguousSilence, fmt.Sprintf("no answer to server/discover within %d ms (probe_timeout)", p.Config.ProbeTimeout), "")

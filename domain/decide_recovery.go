@@ -21,7 +21,7 @@ const (
 // replaced.
 func (p *Peer) recoverable(code Code) bool {
 	switch code {
-	case CodeAmbiguousExit, CodeLegacyExit, CodeSpawnFailed:
+	case CodeAmbiguousExit, CodeLegacyExit, CodeSpawnFailed, CodeUnavailable:
 		return true
 	case CodeWatchdogLost:
 		return p.exit != nil && p.exit.Replaced
@@ -30,11 +30,12 @@ func (p *Peer) recoverable(code Code) bool {
 }
 
 // decideAgain follows a refusal in the middle of a recovery: a peer that has
-// worked is started again while its transport fails. One that never worked in
-// this life of the service stays closed: there is nothing to recover.
+// worked is started again while its transport fails. A process that never worked in
+// this life of the service stays closed: there is nothing to recover. An endpoint may
+// not have been there yet.
 func (s *State) decideAgain(mono int64, peer string, code Code) []Data {
 	p := s.Peer(peer)
-	if p == nil || p.live || p.attempt == 0 || !p.recoverable(code) {
+	if p == nil || p.live || p.attempt == 0 && !p.http() || !p.recoverable(code) {
 		return nil
 	}
 	return p.decideRecovery(mono)

@@ -25,6 +25,7 @@ const (
 	AuthorityCapability  = "capability_configured" // -32021: again with what the configuration lets us declare
 	AuthorityStamp       = "stamped_again"         // -32020
 	AuthorityAllowLegacy = "allow_legacy"          // the operator's word for this pinned peer
+	AuthorityCredential  = "another_credential"    // the credential of the context before it was refused
 )
 
 // PeerAdmitted says that a peer is pinned and may be started.
@@ -106,6 +107,7 @@ type ProbeIssued struct {
 	Deadline     int64          `json:"deadline_ms"`
 	Authority    string         `json:"authority"`
 	Capabilities jsontext.Value `json:"capabilities"` // declared in it
+	Context      string         `json:"context,omitempty"`
 }
 
 // LegacyExcluded rules legacy out for this incarnation while the wait for the
@@ -250,6 +252,7 @@ const (
 	RuleHeader       = "header_mismatch"      // -32020: rejected before it ran
 	RuleCapability   = "capability_missing"   // -32021: rejected before it ran
 	RuleVersion      = "version_refused"      // -32022: rejected before it ran
+	RuleSession      = "session_gone"         // HTTP 404 under a legacy session: rejected before it ran
 	RuleRepeatable   = "repeatable"           // the operator marked the tool
 	RuleKey          = "idempotency_argument" // it carries the key that the tool is configured to honour
 	RuleHints        = "trusted_hints"        // the peer's hints are trusted: read-only or idempotent

@@ -41,6 +41,7 @@ type Body struct {
 	InputResponses jsontext.Value // an object; nil for none
 	RequestState   jsontext.Value // a string, quoted; nil for none
 	OutputSchema   jsontext.Value // as the peer wrote it; nil for none
+	InputSchema    jsontext.Value // says which arguments are mirrored in headers; nil where none are
 }
 
 // SelectEra tells the connection which era it speaks from here on. For legacy it
@@ -134,7 +135,7 @@ func Effects(e Event) []Effect {
 		return []Effect{Launch{At: d.At, Delay: d.Delay}}
 	case ProbeIssued:
 		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: d.Method, Era: EraUnknown, Version: d.Version,
-			Capabilities: d.Capabilities, Deadline: d.Deadline}}
+			Capabilities: d.Capabilities, Deadline: d.Deadline, Context: d.Context}}
 	case EraDetermined:
 		return d.effects()
 	case EraRefused:

@@ -42,7 +42,8 @@ type LogRestored struct {
 	Beyond     int64  `json:"beyond,omitzero"` // events it had by a checkpoint that is newer than the backup
 }
 
-// PeerSpawned says that a peer's process is running.
+// PeerSpawned says that a peer's process is running. A peer over HTTP has none, and
+// no PID: nothing was sent to it yet.
 type PeerSpawned struct {
 	At
 	PID int `json:"pid"`
@@ -64,7 +65,7 @@ type PeerExited struct {
 	At
 	Status     int    `json:"status"`
 	Signal     string `json:"signal,omitempty"`
-	Cause      string `json:"cause"` // exited, stdout_closed, frame_too_large, write_failed, stopped, watchdog_lost
+	Cause      string `json:"cause"` // exited, stdout_closed, frame_too_large, write_failed, stopped, watchdog_lost; unreachable, session_gone, session_refused
 	StderrSize int64  `json:"stderr_size"`
 	Replaced   bool   `json:"replaced,omitzero"`
 }
@@ -79,6 +80,20 @@ type ProbeAnswered struct {
 	RequestID int64 `json:"request_id,omitzero"`
 	Modern    bool  `json:"modern,omitzero"`
 	Frame     Ref   `json:"frame"`
+}
+
+// ProbeFailed says that a probe over HTTP had an answer without a message in it, or
+// none: an answer under its id is ProbeAnswered, whatever its status. Class says
+// what that means, Status is that of HTTP, 0 for none, and Reason says in words of
+// ours what was there. Its evidence is the beginning of the body, redacted; the zero
+// Ref where there was none.
+type ProbeFailed struct {
+	At
+	RequestID int64  `json:"request_id"`
+	Class     string `json:"class"` // unauthorized, unavailable, ambiguous, foreign, redirect
+	Status    int    `json:"status,omitzero"`
+	Reason    string `json:"reason"`
+	Frame     Ref    `json:"frame,omitzero"`
 }
 
 // CatalogListed brings the answer to one tools/list. Its evidence is the frame,
@@ -143,13 +158,17 @@ type CallCancelled struct {
 }
 
 // ExchangeFailed says that a request will have no answer because its transport
-// is gone. Written says whether it may have reached the peer.
+// is gone. Written says whether it may have reached the peer. Over HTTP it says too
+// that the answer carried no message: Status is then that of the answer. Reason says
+// in words of ours what was there, "" where the code says it all.
 type ExchangeFailed struct {
 	At
 	RequestID int64  `json:"request_id"`
 	Call      string `json:"call,omitempty"` // key of the call, where it was one
 	Written   string `json:"written"`        // no, maybe
 	Code      Code   `json:"code"`
+	Status    int    `json:"status,omitzero"`
+	Reason    string `json:"reason,omitempty"`
 }
 
 // DeadlinePassed says that a request had no answer inside its deadline. Written
@@ -312,6 +331,9 @@ func (HealthDue) Kind() string { return "health.due" }
 
 // Kind implements Data.
 func (HealthAnswered) Kind() string { return "health.answered" }
+
+// Kind implements Data.
+func (ProbeFailed) Kind() string { return "probe.failed" }
 
 // Kind implements Data.
 func (OperatorCommanded) Kind() string { return "operator.commanded" }

@@ -16,6 +16,7 @@ const (
 	WhyAgain   = "again"        // the last try failed
 	WhyRefresh = "refresh"      // list_refresh has passed
 	WhyListen  = "listening"    // a subscription was opened after the list was read
+	WhyHeader  = "headers"      // the peer says that the headers of a call do not match it (-32020)
 )
 
 // ListChanged says that a peer announced a change of its tools, Count times since

@@ -46,6 +46,10 @@ type ToolList struct {
 // Tools lists what a context can call at a moment of the monotonic clock, after a
 // canonical name, at most as many as most; most 0 is for all.
 func (s *State) Tools(context, after string, most int, mono int64) ToolList {
+	return s.listTools(context, after, most, mono, func(string, Owner) bool { return true })
+}
+
+func (s *State) listTools(context, after string, most int, mono int64, may func(string, Owner) bool) ToolList {
 	out := ToolList{Context: contextKey(context), Tools: []ToolEntry{}, Stale: []string{}, Missing: []string{}}
 	ns := s.space(context)
 	if ns == nil {
@@ -56,12 +60,13 @@ func (s *State) Tools(context, after string, most int, mono int64) ToolList {
 	if found {
 		from++
 	}
-	names := ns.order[from:]
-	if most > 0 {
-		names = names[:min(len(names), most)]
-	}
-	for _, name := range names {
-		out.Tools = append(out.Tools, s.entry(ns, name, mono))
+	for _, name := range ns.order[from:] {
+		if most > 0 && len(out.Tools) == most {
+			break
+		}
+		if may(name, ns.bindings[name].owner) {
+			out.Tools = append(out.Tools, s.entry(ns, name, mono))
+		}
 	}
 	s.judge(&out, mono)
 	return out

@@ -77,6 +77,7 @@ type probe struct {
 	legacyExcluded bool // modern behaviour was seen: no initialize, ever
 	respawned      bool // the second process of one launch, started for its initialize
 	closed         bool // decided, either way
+	context        string
 }
 
 // call is a call that was routed or is held, until it has ended. Those on a shelf
@@ -112,6 +113,7 @@ type hold struct {
 	rule string // by which it is sent again; "" where it never was
 	code Code
 	ran  Ran
+	seq  int64 // of its call.held
 }
 
 // NewState returns the state before the first event.

@@ -103,6 +103,8 @@ func (s *State) Decide(e Event) []Data {
 		return s.decideExited(e.Mono, d)
 	case ProbeAnswered:
 		return s.decideProbeAnswered(e, d)
+	case ProbeFailed:
+		return s.decideProbeFailed(d)
 	case CatalogListed:
 		return s.decideListed(d)
 	case CallReceived:

@@ -42,6 +42,7 @@ func init() {
 	observation[domain.SpawnFailed]()
 	observation[domain.PeerExited]()
 	observation[domain.ProbeAnswered]()
+	observation[domain.ProbeFailed]()
 	observation[domain.CatalogListed]()
 	observation[domain.CallReceived]()
 	observation[domain.CallAnswered]()
@@ -133,6 +134,8 @@ func EvidenceOf(d domain.Data) (domain.Ref, bool) {
 		return d.Config, true
 	case domain.ProbeAnswered:
 		return d.Frame, true
+	case domain.ProbeFailed:
+		return d.Frame, d.Frame != (domain.Ref{})
 	case domain.CatalogListed:
 		return d.Frame, true
 	case domain.SubscriptionAcknowledged:

@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -109,6 +110,7 @@ type underway struct {
 	responses []byte // inputResponses; nil for none
 	state     []byte // requestState, quoted; nil for none
 	result    []byte
+	excerpt   []byte // of what came in place of an answer over HTTP; for the host alone
 	reply     func(Reply)
 	doc       Reply
 }
@@ -160,7 +162,7 @@ func (l *Loop) received(host string, r domain.CallRequest, problem string) domai
 	}
 	d := domain.CallReceived{CallID: domain.CallID{Host: host, ID: r.CallID}, Generation: r.Generation,
 		Timeout: r.Timeout, Limit: r.Limit, Wait: r.Wait, Progress: r.Progress, Capabilities: capabilities,
-		Tool: string(l.cfg.Redact([]byte(r.Tool))), Form: r.Form, Problem: string(l.cfg.Redact([]byte(problem))),
+		Context: l.context(host), Tool: string(l.cfg.Redact([]byte(r.Tool))), Form: r.Form, Problem: string(l.cfg.Redact([]byte(problem))),
 		Arguments: l.cfg.Digest(r.Arguments)}
 	if d.ID == "" {
 		d.ID = domain.GeneratedPrefix + nuid.Next()
@@ -174,6 +176,14 @@ func (l *Loop) received(host string, r domain.CallRequest, problem string) domai
 		d.RequestState = &p
 	}
 	return d
+}
+
+// context is the authorization context of a host, as events carry it.
+func (l *Loop) context(host string) string {
+	if l.cfg.ContextOf == nil {
+		return ""
+	}
+	return l.cfg.ContextOf(host)
 }
 
 func shedReason(code domain.Code) string {
@@ -248,6 +258,9 @@ func (l *Loop) endsFirst(in input) bool {
 // ended a call, or the requestState with which the call is sent again. One that
 // changed nothing, because it came late or twice, leaves no bytes in the reply.
 func (l *Loop) keepAnswer(in input, steps []domain.Event) {
+	if failed, ok := in.data.(domain.ExchangeFailed); ok && l.calls[failed.Call] != nil {
+		l.calls[failed.Call].excerpt = in.payload
+	}
 	answered, ok := in.data.(domain.CallAnswered)
 	u := l.calls[answered.CallKey()]
 	if !ok || u == nil || in.payload == nil {
@@ -319,6 +332,9 @@ func (l *Loop) answer(key string) {
 	}
 	u.doc.Log = l.cfg.Log.ID()
 	u.doc.bring(u.result)
+	if u.excerpt != nil && u.doc.Reason != "" && u.result == nil {
+		u.doc.Reason += fmt.Sprintf(" beginning with %q", u.excerpt)
+	}
 	l.replies.put(func() {
 		u.reply(u.doc)
 		if l.cfg.Mark != nil {

@@ -51,6 +51,7 @@ type Engine struct {
 	Feed *Feed
 
 	log    *store.Log
+	config domain.Config
 	peers  Peers
 	logger *slog.Logger
 
@@ -101,13 +102,13 @@ func StartEngine(ctx context.Context, cfg EngineConfig) (*Engine, error) {
 			return nil, err
 		}
 	}
-	e := &Engine{Feed: NewFeed(state.Head), log: cfg.Log, logger: cfg.Logger, loopDone: make(chan struct{})}
+	e := &Engine{Feed: NewFeed(state.Head), log: cfg.Log, config: cfg.Config, logger: cfg.Logger, loopDone: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	e.payloads = cfg.Payloads
 	keep := slices.ContainsFunc(cfg.Config.Peers, func(p domain.PeerConfig) bool { return p.Keep })
 	e.Loop = NewLoop(Config{Payloads: cfg.Payloads, Keep: keep, Log: logReader{cfg.Log, cfg.Log.Reader()}, State: state, Clock: cfg.Clock,
 		Digest: cfg.Digest, Redact: cfg.Redact, Logger: cfg.Logger, OnCommit: e.Feed.Advance,
-		HostInflight: cfg.HostInflight, HostRate: cfg.HostRate, Progress: cfg.Progress, Mark: cfg.Mark})
+		HostInflight: cfg.HostInflight, HostRate: cfg.HostRate, Progress: cfg.Progress, Mark: cfg.Mark, ContextOf: cfg.Config.ContextOf})
 	if e.peers, err = cfg.NewPeers(e.Loop.Report); err != nil {
 		e.cancel()
 		return nil, err

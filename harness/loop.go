@@ -67,6 +67,8 @@ type Config struct {
 	OnCommit func(head int64)    // told after each commit, by the loop's goroutine; must not block
 	Mark     func(point string)  // told where the loop is, by tests that end the process there; nil otherwise
 
+	ContextOf func(host string) string // the authorization context of a host, "" for the default one; nil where all have that
+
 	Payloads Payloads // where the bytes of calls are kept and erased; nil for nowhere
 	Keep     bool     // the configuration has some kept
 
@@ -468,7 +470,7 @@ func (l *Loop) body(x domain.Send) *domain.Body {
 		return nil
 	}
 	return &domain.Body{Arguments: u.arguments, InputResponses: u.responses, RequestState: u.state,
-		OutputSchema: l.state.OutputSchema(x.Call).Clone()}
+		OutputSchema: l.state.OutputSchema(x.Call).Clone(), InputSchema: l.state.InputSchema(x.Call).Clone()}
 }
 
 func (l *Loop) perform(effect domain.Effect) {

@@ -30,11 +30,22 @@ func (r *Reply) grow(e domain.Event) {
 		r.resent(d)
 	case domain.CallHeld:
 		r.goesOn(d.Ran)
+	case domain.ExchangeFailed:
+		r.Reason = httpReason(d)
 	case domain.CallRefused:
 		r.Status, r.Code, r.Ran, r.Reason = domain.StatusRefused, d.Code, domain.RanNo, d.Reason
 	case domain.CallSettled:
 		r.Status, r.Code, r.Ran = d.Status, d.Code, d.Ran
 	}
+}
+
+// httpReason says what came in place of an answer over HTTP; "" for a loss that its
+// code says all of.
+func httpReason(d domain.ExchangeFailed) string {
+	if d.Status != 0 {
+		return fmt.Sprintf("HTTP %d: %s", d.Status, d.Reason)
+	}
+	return d.Reason
 }
 
 // goesOn says that the call has not ended, whatever was said before.

@@ -106,10 +106,10 @@ func (r *reads) close() {
 // cut is what the last host was given: others who ask for the same at the same
 // moment share it, so that a thousand of them do not keep the loop from its work.
 type cut struct {
-	context, after string
-	most           int
-	list           domain.ToolList
-	until          int64 // monotonic clock; 0 for none
+	host, context, after string
+	most                 int
+	list                 domain.ToolList
+	until                int64 // monotonic clock; 0 for none
 }
 
 // sameMoment is how long a cut may be given to others, unless something is
@@ -117,11 +117,14 @@ type cut struct {
 // later.
 const sameMoment = 5 * time.Millisecond
 
-// tools lists the tools of a context. The loop calls it.
-func (r *reads) tools(s *domain.State, context, after string, most int, mono func() int64) domain.ToolList {
+// tools lists the tools of a context, or of a host where one is named. The loop calls it.
+func (r *reads) tools(s *domain.State, host, context, after string, most int, mono func() int64) domain.ToolList {
 	now, c := mono(), &r.cut
-	if now >= c.until || c.context != context || c.after != after || c.most != most {
-		*c = cut{context: context, after: after, most: most, list: s.Tools(context, after, most, now)}
+	if now >= c.until || c.host != host || c.context != context || c.after != after || c.most != most {
+		*c = cut{host: host, context: context, after: after, most: most}
+		if c.list = s.Tools(context, after, most, now); host != "" {
+			c.list = s.ToolsFor(host, after, most, now)
+		}
 		c.until = mono() + int64(sameMoment)
 	}
 	return c.list
@@ -194,6 +197,19 @@ func (l *Loop) awaitLists(ctx context.Context, f *flight) error {
 // of it; what could not be had by then is served as it is, and named as stale.
 // What is returned is shared and must not be changed. Safe for concurrent use.
 func (e *Engine) ReadTools(ctx context.Context, context, after string, most int) (domain.ToolList, error) {
+	return e.readTools(ctx, "", context, after, most)
+}
+
+// ReadToolsFor is ReadTools for a host: of its authorization context, without what
+// it may not use.
+func (e *Engine) ReadToolsFor(ctx context.Context, host, after string, most int) (domain.ToolList, error) {
+	if len(e.config.Hosts) == 0 {
+		host = "" // all are given the same
+	}
+	return e.readTools(ctx, host, e.config.ContextOf(host), after, most)
+}
+
+func (e *Engine) readTools(ctx context.Context, host, context, after string, most int) (domain.ToolList, error) {
 	var list domain.ToolList
 	if after == "" {
 		f, err := e.Loop.noteRead(ctx, context)
@@ -205,6 +221,6 @@ func (e *Engine) ReadTools(ctx context.Context, context, after string, most int)
 		}
 	}
 	l := e.Loop
-	err := l.Ask(ctx, func(s *domain.State) { list = l.reads.tools(s, context, after, most, l.cfg.Clock.Mono) })
+	err := l.Ask(ctx, func(s *domain.State) { list = l.reads.tools(s, host, context, after, most, l.cfg.Clock.Mono) })
 	return list, err
 }

@@ -76,7 +76,7 @@ func BenchmarkHostile(b *testing.B) {
 			b.Run(fmt.Sprintf("%s of %d bytes", name, size), func(b *testing.B) {
 				var p Page
 				for total := 0; len(p.tools) < MaxTools && total < MaxList; total += len(schema) + 60 {
-					p.tools = append(p.tools, readTool(jsontext.Value(withInput(fmt.Sprint("t", len(p.tools)), schema)), false))
+					p.tools = append(p.tools, readTool(jsontext.Value(withInput(fmt.Sprint("t", len(p.tools)), schema)), rules{strict: false}))
 				}
 				for b.Loop() {
 					c, bad, _ := Build([]Page{p}, true)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"waybill/domain/web"
 	"waybill/domain/wire"
 )
 
@@ -96,7 +97,8 @@ func (c *Catalog) add(t Tool) {
 // list, so strictly built a catalog has the same tools, or fewer. Schemas in a
 // dialect that is not known are kept, with a warning.
 //
-// Tools of pages that were read by other rules are judged again.
+// Tools of pages that were read by other rules are judged again. Those of modern
+// pages over HTTP are held to the rules of x-mcp-header in either case.
 func Build(pages []Page, strict bool) (c Catalog, bad []BadTool, warnings []string) {
 	c.index = map[string]int{}
 	c.CacheScope = ScopePublic
@@ -113,8 +115,8 @@ func Build(pages []Page, strict bool) (c Catalog, bad []BadTool, warnings []stri
 			c.TTL = p.ttl
 		}
 		for _, e := range p.tools {
-			if e.strict != strict {
-				e = readTool(e.tool.Definition, strict)
+			if by := (rules{strict, e.rules.headers}); e.rules != by {
+				e = readTool(e.tool.Definition, by)
 			}
 			b.tool(&c, e)
 		}
@@ -127,7 +129,7 @@ func Build(pages []Page, strict bool) (c Catalog, bad []BadTool, warnings []stri
 type builder struct {
 	position int
 	bad      []BadTool
-	left     map[string]bool // the names of tools left out by the strict rules alone
+	left     map[string]bool // the names of tools left out by more than the rules that always hold
 	foreign  []string        // the tools with schemas in a dialect that is not known
 }
 
@@ -135,7 +137,7 @@ func (b *builder) tool(c *Catalog, e entry) {
 	usable := e.problem == "" || e.reserves
 	if usable && (c.Has(e.tool.Local) || b.left[e.tool.Local]) {
 		e.problem, e.reason, e.reserves = ToolDuplicate, "", false
-		if e.strict {
+		if e.rules.strict {
 			e.reason = reasons[ToolDuplicate]
 		}
 	}
@@ -154,8 +156,8 @@ func (b *builder) tool(c *Catalog, e entry) {
 	b.position++
 }
 
-// reserve keeps the name of a tool that is left out by the strict rules alone from
-// others of the list.
+// reserve keeps the name of a tool that is left out by more than the rules that
+// always hold from others of the list.
 func (b *builder) reserve(name string) {
 	if b.left == nil {
 		b.left = map[string]bool{}
@@ -164,19 +166,38 @@ func (b *builder) reserve(name string) {
 }
 
 // readTool judges one tool alone.
-func readTool(v jsontext.Value, strict bool) entry {
+func readTool(v jsontext.Value, by rules) entry {
 	t, m, problem := parseTool(v)
-	e := entry{tool: t, problem: problem, strict: strict}
-	switch {
-	case strict && problem != "":
-		e.reason = reasons[problem]
-	case strict:
-		e.problem, e.reason, e.foreign = strictly(v, m)
-		if e.reserves = e.problem != ""; !e.reserves {
-			e.tool.Marks = Hidden(v)
+	e := entry{tool: t, problem: problem, rules: by}
+	if problem != "" {
+		if by.strict {
+			e.reason = reasons[problem]
 		}
+		return e
+	}
+	if by.strict {
+		e.problem, e.reason, e.foreign = strictly(v, m)
+	}
+	if by.headers && e.problem == "" {
+		e.problem, e.reason = mirrored(m, by.strict)
+	}
+	if e.reserves = e.problem != ""; !e.reserves && by.strict {
+		e.tool.Marks = Hidden(v)
 	}
 	return e
+}
+
+// mirrored says what is wrong with the annotations of a tool by which arguments
+// become headers. The reason is for catalogs that are built strictly.
+func mirrored(m members, strict bool) (Problem, string) {
+	_, reason := web.Params(m.input)
+	switch {
+	case reason == "":
+		return "", ""
+	case !strict:
+		return ToolHeaderInvalid, ""
+	}
+	return ToolHeaderInvalid, reason
 }
 
 // addNew appends what is not there yet: a warning is worth one line, however

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"waybill/domain/web"
 )
 
 // definitionSeeds are definitions of all kinds.
@@ -15,7 +17,7 @@ func definitionSeeds() []string {
 	seeds := []string{tool("a", ""), tool("b", `,"title":"\u200b"`), output("t", `{"$ref":"#/$defs/a","$defs":{"a":{"items":{"$ref":"#"}}}}`),
 		withInput("t", `{"type":"object","required":null}`), withInput("t", `{"type":"object","allOf":[{"$ref":"x"}]}`),
 		withInput("t", `{"$schema":"http://json-schema.org/draft-04/schema#","type":"object"}`), output("t", `{"$id":"a","anyOf":[{"$ref":"a#b"},{"$anchor":"b"}]}`)}
-	for _, b := range badTools {
+	for _, b := range append(badTools, badHeaders...) {
 		seeds = append(seeds, b.definition)
 	}
 	return seeds
@@ -37,8 +39,14 @@ func FuzzBuild(f *testing.F) {
 			if !reflect.DeepEqual(p, again) || problem != problem2 || reason != reason2 || (problem == "") != (reason == "") {
 				t.Fatalf("read twice, the page came out differently: %+v %s, %+v %s", p, problem, again, problem2)
 			}
+			overHTTP, problem2, reason2 := ParsePageHTTP(frame, modern)
+			if problem != problem2 || reason != reason2 || overHTTP.HTTP() != (problem == "") || overHTTP.Tools() != p.Tools() || p.HTTP() {
+				t.Errorf("over HTTP the page is %+v, %s, and else %+v, %s", overHTTP, problem2, p, problem)
+			}
 			if problem == "" {
 				builds(t, frame, p)
+				builds(t, frame, overHTTP)
+				mirrors(t, p, overHTTP)
 			}
 		}
 	})
@@ -68,6 +76,26 @@ func builds(t *testing.T, frame []byte, p Page) {
 		if len(b.Name) > 128*10 || !ascii(b.Name) || len(b.Reason) > 300 || !ascii(b.Reason) || b.Problem == "" {
 			t.Errorf("left out as %+v", b)
 		}
+	}
+}
+
+// mirrors: over HTTP the same tools are listed but those with bad annotations, and
+// in the legacy era these too.
+func mirrors(t *testing.T, p, overHTTP Page) {
+	strict, bad, warnings := Build([]Page{p, p}, true)
+	c, badToo, warningsToo := Build([]Page{overHTTP, overHTTP}, true)
+	want := Keep(strict, func(tool Tool) bool {
+		var input jsontext.Value
+		each(tool.Definition, func(key string, v jsontext.Value) {
+			if key == "inputSchema" {
+				input = v
+			}
+		})
+		_, reason := web.Params(input)
+		return !p.Modern() || reason == ""
+	})
+	if !reflect.DeepEqual(c, want) || len(badToo)-len(bad) != len(strict.Tools)-len(want.Tools) || len(warningsToo) > len(warnings) {
+		t.Errorf("over HTTP there are %s, and else %s", listing(c, badToo), listing(strict, bad))
 	}
 }
 

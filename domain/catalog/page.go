@@ -43,11 +43,13 @@ const (
 	ToolDuplicate      Problem = "tool_duplicate"       // a second tool of this name
 	ToolTooLarge       Problem = "tool_too_large"       // strictly: the definition or a schema is beyond the bounds
 	ToolSchemaExternal Problem = "tool_schema_external" // strictly: a schema refers to something outside itself
+	ToolHeaderInvalid  Problem = "tool_header_invalid"  // over HTTP: an x-mcp-header that the specification forbids
 )
 
 // Page is one answer to tools/list. It aliases the frame that it was read from.
 type Page struct {
 	modern   bool // the era it was read for
+	http     bool // it was read by ParsePageHTTP
 	tools    []entry
 	next     *string
 	scope    string
@@ -60,13 +62,22 @@ type entry struct {
 	tool     Tool
 	problem  Problem
 	reason   string
-	strict   bool
+	rules    rules
 	foreign  bool // a schema is in a dialect that is not known
-	reserves bool // it breaks a strict rule alone: it is left out, and keeps its name from others
+	reserves bool // it breaks one of these rules alone: it is left out, and keeps its name from others
+}
+
+// rules are those that a tool is judged by besides the ones that always hold.
+type rules struct {
+	strict  bool
+	headers bool // those of x-mcp-header
 }
 
 // Modern reports whether the page was read as an answer of the modern era.
 func (p Page) Modern() bool { return p.modern }
+
+// HTTP reports whether the page was read by ParsePageHTTP.
+func (p Page) HTTP() bool { return p.http }
 
 // Tools returns how many tools the page lists, good and bad.
 func (p Page) Tools() int { return len(p.tools) }
@@ -86,7 +97,23 @@ func (p Page) TTL() int64 { return p.ttl }
 //
 // Each tool is judged here, and alone, so that whoever has the frame can do this
 // work, which may take seconds for a large page, before anybody waits for it.
-func ParsePage(frame []byte, modern, strict bool) (p Page, problem Problem, reason string) {
+func ParsePage(frame []byte, modern, strict bool) (Page, Problem, string) {
+	return parsePage(frame, modern, rules{strict: strict})
+}
+
+// ParsePageHTTP is ParsePage, strictly, for an answer that came over Streamable
+// HTTP. Of a modern one, tools are left out too whose x-mcp-header annotations
+// break the rules: the headers of a call could not be made as the peer wants them.
+// Such a tool keeps its name from others of the list. Legacy revisions know no such
+// annotation, and other transports may ignore it (specification, server/tools,
+// "x-mcp-header").
+func ParsePageHTTP(frame []byte, modern bool) (Page, Problem, string) {
+	p, problem, reason := parsePage(frame, modern, rules{strict: true, headers: modern})
+	p.http = problem == ""
+	return p, problem, reason
+}
+
+func parsePage(frame []byte, modern bool, by rules) (p Page, problem Problem, reason string) {
 	p.modern = modern
 	m, err := wire.ParseMessage(frame)
 	if err != nil || !m.Is2() || (m.Result != nil) == (m.Error != nil) {
@@ -102,7 +129,7 @@ func ParsePage(frame []byte, modern, strict bool) (p Page, problem Problem, reas
 			return Page{}, ListInvalid, `the answer to tools/list has no resultType "complete"`
 		}
 	}
-	if !wire.Elements(r["tools"], func(v jsontext.Value) { p.tools = append(p.tools, readTool(v, strict)) }) {
+	if !wire.Elements(r["tools"], func(v jsontext.Value) { p.tools = append(p.tools, readTool(v, by)) }) {
 		return Page{}, ListInvalid, "the answer to tools/list has no list of tools"
 	}
 	p.ttl, p.scope = 0, ScopePrivate

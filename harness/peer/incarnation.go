@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,28 +31,14 @@ const drainWait = time.Second
 // incarnation is one life of a peer's process. Its lane starts it and writes to it; a supervisor, a reader and a drainer
 // of standard error run from the start until it has been reported as gone.
 type incarnation struct {
-	at    domain.At
-	lane  *lane
-	table *table
-	noise *noise
-	done  chan struct{} // closed after the last report
+	link
 
-	stderrTail tail
-	replies    atomic.Int32 // answers to a legacy peer's requests that wait to be written
-
-	endOnce sync.Once
-	cause   string        // set before ending is closed
-	ending  chan struct{} // closed when the process shall end
-	broken  chan string   // a side of the transport failed, perhaps because the process exited
-	killing latch         // it shall end without being asked
-	passed  latch         // a newer incarnation has been ordered: it shall not begin if it still waits
-
-	deaf bool // a write failed; the lane's own
+	broken chan string // a side of the transport failed, perhaps because the process exited
+	deaf   bool        // a write failed; the lane's own
 
 	// The reader's own, until it has ended.
-	in      *frame.Reader
-	schemas schemas
-	choked  bool // by a line over the limit
+	in     *frame.Reader
+	choked bool // by a line over the limit
 
 	// Set by start, before the goroutines that use them.
 	child                 *child
@@ -61,65 +46,23 @@ type incarnation struct {
 }
 
 func newIncarnation(l *lane, at domain.At) *incarnation {
-	c := &incarnation{at: at, lane: l, table: newTable(at, l.m.report), noise: newNoise(at, l.m.report), done: make(chan struct{}),
-		ending: make(chan struct{}), broken: make(chan string, 2), killing: newLatch(), passed: newLatch()}
-	c.table.tell = l.m.cfg.Progress
+	c := &incarnation{broken: make(chan string, 2)}
+	c.link.init(l, at, c)
+	c.keep = func(b []byte) []byte { return c.in.Keep(b) }
 	return c
 }
 
-// latch is given once, and stays.
-type latch struct {
-	once  *sync.Once
-	given chan struct{}
-}
+// exclusive implements carrier: two processes of one peer do not run at once.
+func (c *incarnation) exclusive() bool { return true }
 
-func newLatch() latch { return latch{&sync.Once{}, make(chan struct{})} }
-
-func (l latch) give() { l.once.Do(func() { close(l.given) }) }
-
-func (l latch) isGiven() bool {
-	select {
-	case <-l.given:
-		return true
-	default:
-		return false
-	}
-}
-
-// end has the process ended, for a cause that holds if it is the first. It returns at once.
-func (c *incarnation) end(cause string) {
-	c.endOnce.Do(func() {
-		c.cause = cause
-		close(c.ending)
-	})
-}
+// abort implements carrier: the ladder is under way.
+func (c *incarnation) abort() {}
 
 // broke says that a side of the transport failed. The process is ended, unless it turns out to have exited.
 func (c *incarnation) broke(cause string) {
 	select {
 	case c.broken <- cause:
 	default:
-	}
-}
-
-// kill has the process ended without the ladder, also where that is under way. It returns at once.
-func (c *incarnation) kill(cause string) {
-	c.killing.give()
-	c.end(cause)
-}
-
-// pause waits before the start, unless the incarnation is ended meanwhile. A newer one ends it: nobody waits for it any more.
-func (c *incarnation) pause(delay time.Duration) {
-	if delay <= 0 {
-		return
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-c.ending:
-	case <-c.passed.given:
-		c.end(causeStopped)
 	}
 }
 
@@ -131,18 +74,13 @@ func (c *incarnation) start() {
 		go c.supervise()
 		return
 	}
-	c.table.fail(domain.CodeTransportLost)
-	c.lane.forget(c)
-	c.lane.m.report(domain.SpawnFailed{At: c.at, Code: code, Reason: string(c.lane.redact([]byte(reason)))})
-	close(c.done)
+	c.stillborn(code, reason)
 }
 
 func (c *incarnation) spawn() (domain.Code, string) {
 	spec := c.lane.spec
-	select {
-	case <-c.ending:
+	if c.ended() {
 		return domain.CodeSpawnFailed, "it was stopped before it was started"
-	default:
 	}
 	if spec.Path == "" {
 		return domain.CodeSpawnFailed, "no peer of this name is configured"
@@ -234,6 +172,13 @@ func closePipes(theirs []int, ours []*os.File) {
 	}
 }
 
+// selected implements carrier: a legacy peer is told in the order of what is written to it.
+func (c *incarnation) selected(e domain.SelectEra) {
+	if e.Era == domain.EraLegacy {
+		c.lane.put(task{do: func() { c.write(message.Initialized()) }})
+	}
+}
+
 // supervise owns the incarnation from its start to its end, which it reports last: the process and its group are gone by then.
 func (c *incarnation) supervise() {
 	var readers sync.WaitGroup
@@ -253,7 +198,7 @@ func (c *incarnation) supervise() {
 	}
 
 	c.noise.close()
-	c.lane.forget(c)
+	c.lane.forget(&c.link)
 	c.lane.m.report(domain.PeerExited{At: c.at, Status: c.child.status, Signal: c.child.signal, Cause: cause,
 		StderrSize: c.stderrTail.total(), Replaced: cause == causeWatchdogLost})
 	close(c.done)
@@ -322,19 +267,11 @@ func (c *incarnation) exits(within time.Duration, cut <-chan struct{}) bool {
 // send writes one request, if anybody still waits for its answer and there is somebody to write to. Else it is left as
 // it is: unwritten.
 func (c *incarnation) send(r *request) {
-	body, wanted := c.table.wanted(r)
-	if !wanted || c.unwritable() {
+	if c.unwritable() {
 		return
 	}
-	frame, err := c.lane.m.stamper.Request(r.send, body)
-	switch {
-	case errors.Is(err, message.ErrTooLarge):
-		c.table.refuse(r, domain.CodeRequestTooLarge)
-		return
-	case err != nil:
-		c.lane.m.cfg.Logger.Error("a request was not written", "peer", c.at.Peer, "request", r.send.RequestID, "method", r.send.Method,
-			"error", err)
-		c.table.refuse(r, domain.CodeBadRequest)
+	frame, _, ok := c.compose(r)
+	if !ok {
 		return
 	}
 	if c.unwritable() || !c.table.begin(r) {
@@ -364,10 +301,5 @@ func (c *incarnation) write(frame []byte) int {
 // unwritable reports whether the process was never started, hears nothing any more, or is being ended: its input is closed then. Only
 // the lane calls it.
 func (c *incarnation) unwritable() bool {
-	select {
-	case <-c.ending:
-		return true
-	default:
-		return c.stdin == nil || c.deaf
-	}
+	return c.ended() || c.stdin == nil || c.deaf
 }

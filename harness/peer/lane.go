@@ -8,6 +8,7 @@ import (
 
 	"waybill/domain"
 	"waybill/harness/peer/message"
+	"waybill/harness/peer/web"
 )
 
 // lane performs the effects on one peer, one after the other, in a goroutine of its own. It may wait for the peer's pipe
@@ -25,8 +26,12 @@ type lane struct {
 	sweep  int // length of the queue at which it is looked through for dead tasks
 	closed bool
 	newest int64
-	live   map[int64]*incarnation // from Launch until it has been reported as gone
-	stderr *tail                  // of the newest
+
+	client      *web.Client            // of a peer over HTTP, from its first start on
+	credentials map[string]*credential // by authorization context
+
+	live   map[int64]*link // from Launch until it has been reported as gone
+	stderr *tail           // of the newest
 }
 
 // task is one piece of work. It is dead once the request it would write has been settled.
@@ -38,8 +43,14 @@ type task struct {
 const leastSweep = 64
 
 func newLane(m *Manager, peer string) *lane {
-	l := &lane{m: m, peer: peer, spec: m.cfg.Specs[peer], done: make(chan struct{}), sweep: leastSweep, live: map[int64]*incarnation{}}
+	l := &lane{m: m, peer: peer, spec: m.cfg.Specs[peer], done: make(chan struct{}), sweep: leastSweep, live: map[int64]*link{}}
 	l.wake.L = &l.mu
+	if l.spec.Web != nil {
+		l.credentials = map[string]*credential{}
+		for name, spec := range l.spec.Web.Credentials {
+			l.credentials[name] = newCredential(l, spec)
+		}
+	}
 	return l
 }
 
@@ -52,6 +63,21 @@ func (l *lane) run() {
 	for _, c := range l.incarnations() {
 		<-c.done
 	}
+	if l.client != nil {
+		l.client.Close()
+	}
+}
+
+// httpClient returns what requests are sent by. Its connections are used by one incarnation after the other.
+func (l *lane) httpClient() (*web.Client, error) {
+	if l.client != nil {
+		return l.client, nil
+	}
+	client, err := web.New(l.spec.Web.Options)
+	if err == nil {
+		l.client = client // by the lane's own goroutine, as this is
+	}
+	return client, err
 }
 
 func (l *lane) next() (task, bool) {
@@ -104,15 +130,25 @@ func (l *lane) launch(e domain.Launch) {
 	for _, b := range before {
 		b.passed.give()
 	}
-	c := newIncarnation(l, at)
+	c := l.incarnate(at)
 	l.newest, l.live[at.Incarnation], l.stderr = at.Incarnation, c, &c.stderrTail
 	l.putLocked(task{do: func() {
 		for _, b := range before {
-			<-b.done
+			if b.carrier.exclusive() {
+				<-b.done
+			}
 		}
 		c.pause(milliseconds(e.Delay))
-		c.start()
+		c.carrier.start()
 	}})
+}
+
+// incarnate makes an incarnation of the peer's kind.
+func (l *lane) incarnate(at domain.At) *link {
+	if l.spec.Web != nil {
+		return &newEndpoint(l, at).link
+	}
+	return &newIncarnation(l, at).link
 }
 
 func (l *lane) send(s domain.Send, body *domain.Body) {
@@ -125,7 +161,7 @@ func (l *lane) send(s domain.Send, body *domain.Body) {
 		l.m.report(domain.ExchangeFailed{At: s.At, RequestID: s.RequestID, Call: s.Call, Written: writtenNo, Code: domain.CodeTransportLost})
 		return
 	}
-	l.put(task{req: r, do: func() { c.send(r) }})
+	l.put(task{req: r, do: func() { c.carrier.send(r) }})
 }
 
 // selectEra tells the reader at once, and a legacy peer in the order of what is written to it.
@@ -135,9 +171,7 @@ func (l *lane) selectEra(e domain.SelectEra) {
 		return
 	}
 	c.table.selectEra(e.Era)
-	if e.Era == domain.EraLegacy {
-		l.put(task{do: func() { c.write(message.Initialized()) }})
-	}
+	c.carrier.selected(e)
 }
 
 func (l *lane) withdraw(w domain.Withdraw) {
@@ -151,7 +185,7 @@ func (l *lane) withdraw(w domain.Withdraw) {
 	}
 	l.put(task{do: func() {
 		if c.table.cancellable(r) {
-			c.write(message.Cancel(w.RequestID, w.Reason))
+			c.carrier.write(message.Cancel(w.RequestID, w.Reason))
 		}
 	}})
 }
@@ -177,30 +211,31 @@ func (l *lane) close() {
 	l.wake.Signal()
 	for _, c := range l.live {
 		c.end(causeStopped)
+		c.carrier.abort()
 	}
 }
 
-func (l *lane) incarnation(at domain.At) *incarnation {
+func (l *lane) incarnation(at domain.At) *link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.live[at.Incarnation]
 }
 
-func (l *lane) incarnations() []*incarnation {
+func (l *lane) incarnations() []*link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.incarnationsLocked()
 }
 
-func (l *lane) incarnationsLocked() []*incarnation {
-	var all []*incarnation
+func (l *lane) incarnationsLocked() []*link {
+	var all []*link
 	for _, c := range l.live {
 		all = append(all, c)
 	}
 	return all
 }
 
-func (l *lane) forget(c *incarnation) {
+func (l *lane) forget(c *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.live, c.at.Incarnation)

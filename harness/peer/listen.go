@@ -148,7 +148,7 @@ func (t *table) tellBefore(r *request) {
 }
 
 // notified takes a notification. It is noise unless somebody waits for what it says.
-func (c *incarnation) notified(m domain.Message, line []byte) {
+func (c *link) notified(m domain.Message, line []byte) {
 	taken := false
 	switch notice, id := message.ReadNotice(m); notice {
 	case message.Acknowledged:
@@ -164,7 +164,7 @@ func (c *incarnation) notified(m domain.Message, line []byte) {
 }
 
 // acknowledged reports the first acknowledgement of a subscription; false if it is another, or for nobody.
-func (c *incarnation) acknowledged(id int64, line []byte) bool {
+func (c *link) acknowledged(id int64, line []byte) bool {
 	context, ok := c.table.acknowledge(id)
 	if ok {
 		evidence := c.evidence(line)

@@ -31,7 +31,7 @@ func (p *progress) stop() {
 }
 
 // progressed takes a notification of progress. It is noise unless a call waits that asked for it, and it has come further.
-func (c *incarnation) progressed(m domain.Message, size int) {
+func (c *link) progressed(m domain.Message, size int) {
 	note := message.Members(m.Params)
 	id, known := progressID(note["progressToken"])
 	now, ok := readDecimal(note["progress"])

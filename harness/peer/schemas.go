@@ -2,6 +2,7 @@ package peer
 
 import (
 	"crypto/sha256"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -14,8 +15,9 @@ const (
 	schemaCost  = 1 << 10 // what each counts for at least
 )
 
-// schemas keeps the output schemas of one incarnation in their compiled form, the newest of them. It belongs to the reader.
+// schemas keeps the output schemas of one incarnation in their compiled form, the newest of them. A schema is compiled by one reader at a time.
 type schemas struct {
+	mu       sync.Mutex
 	compiled map[[sha256.Size]byte]*schema.Schema
 	order    []compiledSchema // oldest first
 	bytes    int
@@ -28,6 +30,8 @@ type compiledSchema struct {
 
 // of returns the compiled form of a schema.
 func (s *schemas) of(raw jsontext.Value) *schema.Schema {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	digest := sha256.Sum256(raw)
 	if known := s.compiled[digest]; known != nil {
 		return known

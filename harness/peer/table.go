@@ -54,6 +54,8 @@ type request struct {
 	progress progress
 
 	acknowledged bool // a subscription; it has no deadline any more
+
+	cancel func() // ends what is under way for it; called under the lock. Nil for nothing
 }
 
 // settlement is what the answer to a request is settled with.
@@ -88,6 +90,35 @@ func (t *table) wanted(r *request) (*domain.Body, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return r.body, !r.settled.Load()
+}
+
+// bind has cancel called when r is settled; false if it has been. It must not block.
+func (t *table) bind(r *request, cancel func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.settled.Load() {
+		return false
+	}
+	r.cancel = cancel
+	return true
+}
+
+// claim settles r for whoever reports its outcome, and says whether a byte of it may have been written; false where it is settled.
+func (t *table) claim(r *request) (began, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.settle(r) {
+		return false, false
+	}
+	r.answered = true
+	return r.began, true
+}
+
+// reached reports whether a byte of r may have been written.
+func (t *table) reached(r *request) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return r.began
 }
 
 // begin marks r as about to be written; false if nobody waits for it any more.
@@ -256,6 +287,18 @@ func (t *table) fail(code domain.Code) {
 	}
 }
 
+// failOthers is fail for everything but calls, which go on. Nothing can be added afterwards.
+func (t *table) failOthers(code domain.Code) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, id := range slices.Sorted(maps.Keys(t.waiting)) {
+		if r := t.waiting[id]; r.send.Method != domain.MethodCall && t.settle(r) {
+			t.report(t.failed(r, code))
+		}
+	}
+}
+
 // settle moves r from waiting to past; false if it had been settled. What must be known before its outcome is reported first. The
 // lock is held.
 func (t *table) settle(r *request) bool {
@@ -263,6 +306,9 @@ func (t *table) settle(r *request) bool {
 		return false
 	}
 	t.tellBefore(r)
+	if r.cancel != nil {
+		r.cancel()
+	}
 	id := r.send.RequestID
 	r.timer.Stop()
 	r.body = nil

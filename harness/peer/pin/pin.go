@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,10 +16,13 @@ import (
 	"waybill/domain"
 )
 
-// A Spec is what a configuration says about the program of one peer, as far
-// as a pin covers it.
+// A Spec is what a configuration says about the program of one peer, or of one
+// authorization, as far as a pin covers it. Of a peer that is an endpoint and no
+// process, only Name, Endpoint and AllowLegacy are set.
 type Spec struct {
-	Name     string            // of the peer, for messages
+	Name     string // of the peer, for messages
+	Endpoint string // of a peer over HTTP, as configured; "" for a process
+
 	Command  string            // as configured
 	Path     string            // as Find found it
 	Args     []string          // without argv[0]
@@ -34,23 +36,33 @@ type Spec struct {
 
 	AllowLegacy          bool
 	UnpinnedCodeAccepted bool
+
+	// TokenCommand says that Name is that of an authorization, whose token the
+	// program prints.
+	TokenCommand bool
+
+	// Digests is what is known of files by now; nil reads every file.
+	Digests *Digests
 }
 
 // A Pin is the entry of one peer in the lock file: what was found when somebody
 // said that this is the program they mean. It holds paths and SHA-256 digests
 // in hex, and none of the texts of arguments or values. It does not cover what
 // the program loads by itself: libraries, modules, files in directories.
+//
+// Of a peer over HTTP it holds the endpoint, and nothing else but AllowLegacy.
 type Pin struct {
-	Command      string     `yaml:"command"`
-	Path         string     `yaml:"path"`   // as found, links unresolved
-	SHA256       string     `yaml:"sha256"` // of the bytes behind Path
+	Endpoint     string     `yaml:"endpoint,omitempty"`
+	Command      string     `yaml:"command,omitempty"`
+	Path         string     `yaml:"path,omitempty"`   // as found, links unresolved
+	SHA256       string     `yaml:"sha256,omitempty"` // of the bytes behind Path
 	Interpreters []PinnedBy `yaml:"interpreters,omitempty"`
 	Files        []PinnedAs `yaml:"files,omitempty"`
-	Args         string     `yaml:"args"`
-	Env          string     `yaml:"env"`
-	Set          string     `yaml:"set"`
-	Dir          string     `yaml:"directory"`
-	DataFiles    string     `yaml:"data_files"`
+	Args         string     `yaml:"args,omitempty"`
+	Env          string     `yaml:"env,omitempty"`
+	Set          string     `yaml:"set,omitempty"`
+	Dir          string     `yaml:"directory,omitempty"`
+	DataFiles    string     `yaml:"data_files,omitempty"`
 	AllowLegacy  bool       `yaml:"allow_legacy"`
 }
 
@@ -74,6 +86,14 @@ type pinError struct {
 
 func (e *pinError) Error() string { return e.reason }
 
+// owner names what the program belongs to.
+func (s Spec) owner() string {
+	if s.TokenCommand {
+		return "authorization " + s.Name
+	}
+	return "peer " + s.Name
+}
+
 // Make looks at the program of s and returns its pin. It reads every byte of
 // the program, of its interpreters and of the files among its arguments. The
 // error says in one sentence what is missing, or that a launcher has not been
@@ -81,7 +101,7 @@ func (e *pinError) Error() string { return e.reason }
 func Make(s Spec) (Pin, error) {
 	pin, err := look(s)
 	if err != nil {
-		return Pin{}, fmt.Errorf("peer %s: %w", s.Name, err)
+		return Pin{}, fmt.Errorf("%s: %w", s.owner(), err)
 	}
 	return pin, nil
 }
@@ -121,6 +141,9 @@ func refusal(err error) (domain.Code, string) {
 }
 
 func look(s Spec) (Pin, error) {
+	if s.Endpoint != "" {
+		return Pin{Endpoint: s.Endpoint, AllowLegacy: s.AllowLegacy}, nil
+	}
 	chain, err := s.admit()
 	if err != nil {
 		return Pin{}, err
@@ -135,11 +158,11 @@ func look(s Spec) (Pin, error) {
 		DataFiles:   listDigest("data_files", sorted(s.DataFiles)),
 		AllowLegacy: s.AllowLegacy,
 	}
-	if pin.SHA256, err = fileDigest(s.Path); err != nil {
+	if pin.SHA256, err = s.Digests.of(s.Path); err != nil {
 		return Pin{}, fmt.Errorf("the program cannot be pinned: %w", err)
 	}
 	for _, by := range chain {
-		sum, err := fileDigest(by.path)
+		sum, err := s.Digests.of(by.path)
 		if err != nil {
 			return Pin{}, fmt.Errorf("its interpreter cannot be pinned: %w", err)
 		}
@@ -152,6 +175,9 @@ func look(s Spec) (Pin, error) {
 // admit checks what must hold before a pin can mean anything, and returns the
 // interpreters of a script.
 func (s Spec) admit() ([]interpreter, error) {
+	if s.Endpoint != "" {
+		return nil, nil // whether anybody is there is seen when it is asked
+	}
 	if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
 		return nil, &pinError{domain.CodeDirMissing,
 			fmt.Sprintf("the working directory %s is not there: make it, or correct cwd", s.Dir)}
@@ -164,10 +190,17 @@ func (s Spec) admit() ([]interpreter, error) {
 		return nil, &pinError{domain.CodeCommandMissing, err.Error()}
 	}
 	if name := s.launcher(chain); name != "" && !s.UnpinnedCodeAccepted {
-		return nil, &pinError{domain.CodeUnpinnedCode, fmt.Sprintf("%s runs code that a pin does not cover: "+
-			"install the server and name its own program, or set unpinned_code: accepted for this peer", name)}
+		return nil, &pinError{domain.CodeUnpinnedCode, fmt.Sprintf("%s runs code that a pin does not cover: %s", name, s.instead())}
 	}
 	return chain, nil
+}
+
+// instead says what to do about a launcher.
+func (s Spec) instead() string {
+	if s.TokenCommand {
+		return "name the program that it runs, or a script file"
+	}
+	return "install the server and name its own program, or set unpinned_code: accepted for this peer"
 }
 
 // Launcher returns the name of the launcher that the peer is started by, or of
@@ -203,8 +236,11 @@ func (s Spec) argumentFiles() ([]PinnedAs, error) {
 		if path == "" {
 			continue
 		}
-		sum, err := fileDigest(path)
+		sum, err := s.Digests.of(path)
 		if err != nil {
+			if s.TokenCommand {
+				return nil, fmt.Errorf("argument %d cannot be pinned: %w", i+1, err)
+			}
 			return nil, fmt.Errorf("argument %d cannot be pinned: %w; if it is data, list it under data_files", i+1, err)
 		}
 		files = append(files, PinnedAs{i + 1, sum})
@@ -249,6 +285,11 @@ func (p Pin) differences(now Pin) []string {
 			differ = append(differ, fmt.Sprintf(format, args...))
 		}
 	}
+	if p.Endpoint != "" || now.Endpoint != "" {
+		note(p.Endpoint == now.Endpoint, "the peer is %s, pinned is %s", now.what(), p.what())
+		note(p.Endpoint != now.Endpoint || p.AllowLegacy == now.AllowLegacy, allowLegacyDiffers, now.AllowLegacy, p.AllowLegacy)
+		return differ
+	}
 	note(p.Command == now.Command, "the command is %q, pinned is %q", now.Command, p.Command)
 	note(p.Path == now.Path, "the command is found at %s, pinned is %s", now.Path, p.Path)
 	note(p.Path != now.Path || p.SHA256 == now.SHA256, "the program %s has changed", now.Path)
@@ -261,8 +302,18 @@ func (p Pin) differences(now Pin) []string {
 	note(p.Set == now.Set, "the values under set have changed")
 	note(p.Dir == now.Dir, "the working directory has changed")
 	note(p.DataFiles == now.DataFiles, "the list under data_files has changed")
-	note(p.AllowLegacy == now.AllowLegacy, "allow_legacy is %t, pinned is %t", now.AllowLegacy, p.AllowLegacy)
+	note(p.AllowLegacy == now.AllowLegacy, allowLegacyDiffers, now.AllowLegacy, p.AllowLegacy)
 	return differ
+}
+
+const allowLegacyDiffers = "allow_legacy is %t, pinned is %t"
+
+// what says in a word what is pinned.
+func (p Pin) what() string {
+	if p.Endpoint != "" {
+		return "the endpoint " + p.Endpoint
+	}
+	return fmt.Sprintf("the command %q", p.Command)
 }
 
 func interpreterDifferences(pinned, now []PinnedBy) []string {
@@ -319,9 +370,11 @@ func (p Pin) Digest() string {
 	for _, f := range p.Files {
 		files = append(files, strconv.Itoa(f.Argument), f.SHA256)
 	}
-	return listDigest("pin", by, files, []string{
-		p.Command, p.Path, p.SHA256, p.Args, p.Env, p.Set, p.Dir, p.DataFiles, strconv.FormatBool(p.AllowLegacy),
-	})
+	fields := []string{p.Command, p.Path, p.SHA256, p.Args, p.Env, p.Set, p.Dir, p.DataFiles, strconv.FormatBool(p.AllowLegacy)}
+	if p.Endpoint != "" {
+		return listDigest("endpoint", by, files, fields, []string{p.Endpoint})
+	}
+	return listDigest("pin", by, files, fields) // as it was before there were endpoints
 }
 
 func orNone(names []string) string {
@@ -357,17 +410,4 @@ func listDigest(label string, lists ...[]string) string {
 
 func appendCounted(b []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...)
-}
-
-func fileDigest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("read %s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
