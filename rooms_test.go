@@ -12,9 +12,10 @@ const module = "waybill"
 // nearest one above it that is. "..." is everything.
 var rooms = map[string][]string{
 	"domain":             {"domain/catalog", "domain/names", "domain/wire"},
-	"domain/catalog":     {"domain/schema", "domain/wire"},
+	"domain/catalog":     {"domain/schema", "domain/web", "domain/wire"},
 	"domain/names":       {},
 	"domain/schema":      {},
+	"domain/web":         {"domain/wire"},
 	"domain/wire":        {},
 	"events":             {"domain"},
 	"migrations":         {},
@@ -22,7 +23,7 @@ var rooms = map[string][]string{
 	"projections":        {"domain", "events", "migrations"},
 	"replay":             {"domain", "events"},
 	"harness":            {"domain", "events", "store", "projections", "replay"},
-	"harness/peer":       {"domain", "domain/catalog", "domain/schema"},
+	"harness/peer":       {"domain", "domain/catalog", "domain/schema", "domain/web"},
 	"harness/bus":        {"domain", "events"},
 	"harness/bus/stream": {"harness/bus"},
 	"client":             {},

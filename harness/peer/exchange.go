@@ -115,8 +115,19 @@ func (c *endpoint) answered(ctx context.Context, r *request, a *web.Answer) {
 	case rules.Message:
 		c.single(r, a)
 	default:
-		c.wordless(r, a.Status, "no message in it", a.Excerpt())
+		c.foreign(r, a)
 	}
+}
+
+// foreign takes an answer that is said to be no message. What shows modern behaviour rules legacy out, whatever it is said to be.
+func (c *endpoint) foreign(r *request, a *web.Answer) {
+	excerpt := a.Excerpt()
+	if probes(r.send) {
+		if body, err := a.Body(); err == nil {
+			c.suggestive(body)
+		}
+	}
+	c.wordless(r, a.Status, "no message in it", excerpt)
 }
 
 // openSession takes the id that a legacy peer gave its session, if it is one (visible ASCII).
