@@ -67,10 +67,9 @@ type Config struct {
 	OnCommit func(head int64)    // told after each commit, by the loop's goroutine; must not block
 	Mark     func(point string)  // told where the loop is, by tests that end the process there; nil otherwise
 
+	Payloads  Payloads                 // where the bytes of calls are kept and erased; nil for nowhere
+	Keep      bool                     // the configuration has some kept
 	ContextOf func(host string) string // the authorization context of a host, "" for the default one; nil where all have that
-
-	Payloads Payloads // where the bytes of calls are kept and erased; nil for nowhere
-	Keep     bool     // the configuration has some kept
 
 	HostInflight int     // calls of one host from Submit to reply; beyond it they are shed (256)
 	HostRate     float64 // calls of one host a second, as many at once; 0 for no limit

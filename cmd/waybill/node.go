@@ -126,7 +126,7 @@ func (n *node) startEngine() error {
 		HostInflight: n.file.Limits.HostInflight, HostRate: n.file.Limits.HostRate,
 		Progress: func(id domain.CallID, progress []byte) { n.onProgress(id, progress) }, Mark: mark,
 		NewPeers: func(report func(domain.Data, []byte, []byte)) (harness.Peers, error) {
-			return n.newPeers(lock, report, digest, secrets.Redact)
+			return n.newPeers(lock, report, digest, secrets)
 		},
 	})
 	if err != nil {
@@ -149,14 +149,17 @@ func (n *node) publishHead(note []byte) error {
 	return nil
 }
 
-func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []byte), digest func([]byte) domain.Payload, redact func([]byte) []byte) (harness.Peers, error) {
+func (n *node) newPeers(lock *config.Lock, report func(domain.Data, []byte, []byte), digest func([]byte) domain.Payload, secrets *redact.Redactor) (harness.Peers, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program for the watchdog: %w", err)
 	}
 	specs := n.file.Specs(lock, os.LookupEnv)
 	for name, spec := range specs {
-		spec.Redact = redact
+		spec.Redact = secrets.Redact
+		if spec.Web != nil {
+			spec.Web.Learn = secrets.Add // tokens are found while the service runs
+		}
 		specs[name] = spec
 	}
 	n.peers, err = peer.NewManager(peer.Config{Specs: specs, FrameLimit: int(n.file.Limits.Frame), Report: report, Digest: digest,

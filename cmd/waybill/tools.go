@@ -70,7 +70,7 @@ func (s *server) tools(ctx context.Context, req *bus.Request) (any, error) {
 	if len(req.Data) > 0 && json.Unmarshal(req.Data, &ask) != nil {
 		ask.After = "" // what cannot be read asks for the beginning
 	}
-	list, err := s.engine.ReadTools(ctx, "", ask.After, mostTools+1)
+	list, err := s.engine.ReadToolsFor(ctx, req.Host, ask.After, mostTools+1)
 	r := &toolsReply{Log: s.log.ID(), toolList: toolList(list)}
 	r.fit(s.service.MaxReply())
 	return r, err
