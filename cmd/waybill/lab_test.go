@@ -46,7 +46,9 @@ type labRun struct {
 	said    *syncBuffer
 	report  domain.Report
 	replies []reply
-	ahead   bool // the other peer was ready before the lab's had settled
+	ahead   bool      // the other peer was ready before the lab's had settled
+	server  *exec.Cmd // the lab's peer where it is reached over HTTP
+	port    string
 }
 
 // row is a line of the printed table.
@@ -103,6 +105,9 @@ func newLabRun(t *testing.T, tools labTools, c labCase, allowed bool) *labRun {
 	t.Helper()
 	r := &labRun{world: &world{t: t, dir: t.TempDir()}, labTools: tools, c: c, allowed: allowed}
 	r.file = filepath.Join(r.dir, "waybill.yaml")
+	if c.http {
+		r.listen()
+	}
 	if err := os.WriteFile(r.file, []byte(r.yaml()), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +130,12 @@ func (r *labRun) yaml() string {
 	}
 	y := "nats: {listen: \"127.0.0.1:0\"}\ncollision: prefix-always\n" + r.c.top + "\npeers:\n"
 	y += fmt.Sprintf("  healthy:\n    command: %q\n    args: [scripted-peer, modern, %q]\n    data_files: [%q]\n", self, r.record("healthy"), r.record("healthy"))
-	y += fmt.Sprintf("  lab:\n    command: %q\n    args: [%s]\n    set: {%s}\n    allow_legacy: %v\n", r.python, strings.Join(args, ", "), set, r.allowed)
-	if !r.c.bare {
+	if r.c.http {
+		y += fmt.Sprintf("  lab:\n    transport: http\n    endpoint: http://%s:%s/mcp\n    allow_legacy: %v\n", orElse(r.c.host, "127.0.0.1"), r.port, r.allowed)
+	} else {
+		y += fmt.Sprintf("  lab:\n    command: %q\n    args: [%s]\n    set: {%s}\n    allow_legacy: %v\n", r.python, strings.Join(args, ", "), set, r.allowed)
+	}
+	if !r.c.bare && !r.c.http {
 		y += "    env: [PATH]\n"
 	}
 	for _, line := range r.c.more {
@@ -181,6 +190,7 @@ func (r *labRun) run() {
 	}
 	r.noise()
 	r.stop()
+	r.hangUp()
 	r.invariants()
 	if r.c.after != nil {
 		r.c.after(r)
@@ -203,6 +213,7 @@ func (r *labRun) kill() {
 		_ = r.cmd.Process.Kill()
 		_ = r.cmd.Wait()
 	}
+	r.hangUp()
 	if r.t.Failed() {
 		r.t.Logf("serve said:\n%s", r.said.String())
 	}
@@ -228,7 +239,7 @@ func (r *labRun) settle() {
 		if json.Unmarshal([]byte(out), &r.report) != nil || len(r.report.Peers) < 2 {
 			return false
 		}
-		other, settled := r.report.Peers[0].State == "ready", r.state() == "ready" || r.peer().Code != nil
+		other, settled := r.report.Peers[0].State == "ready", r.state() == "ready" || r.peer().Code != nil && !r.c.recovers
 		r.ahead = r.ahead || other && !settled
 		return other && settled && (!r.c.twin || r.report.Peers[2].State == "ready" && len(r.report.Namespaces) > 0)
 	})
@@ -301,6 +312,9 @@ func (r *labRun) call(i int, c labCall) {
 	if c.limit != "" {
 		args = append(args, "--limit", c.limit, "--progress")
 	}
+	if c.patient {
+		args = append(args, "--wait", "10s")
+	}
 	args = append(args, "lab/"+c.tool)
 	if c.args != "" {
 		args = append(args, c.args)
@@ -327,6 +341,7 @@ func (r *labRun) call(i int, c labCall) {
 type labLine struct {
 	Type, Event, Raw, Tool string
 	PID                    int
+	HTTP                   *labHTTP
 	Leak                   bool
 	Names, Argv            []string
 	Msg                    struct {
@@ -339,6 +354,12 @@ type labLine struct {
 		}
 		Result json.RawMessage
 	}
+}
+
+// labHTTP is what the lab's peer noted of one request.
+type labHTTP struct {
+	Method, Path string
+	Headers      map[string]string
 }
 
 func (r *labRun) noted() []labLine { r.t.Helper(); return r.notedIn(r.labLog()) }
@@ -365,6 +386,7 @@ func (r *labRun) received() (methods, events map[string]int) {
 	methods, events = map[string]int{}, map[string]int{}
 	for _, l := range r.noted() {
 		switch {
+		case r.movedOn(l):
 		case l.Type == "event":
 			events[l.Event]++
 		case l.Msg.Method == "" && l.Msg.Result != nil:
