@@ -121,7 +121,12 @@ func (c pinCmd) Run(a *app) error {
 func printPins(a *app, f *config.File, before *config.Lock, lock config.Lock, failed []error) {
 	for _, p := range f.Peers {
 		if pin, ok := lock.Peers[p.Name]; ok {
-			fmt.Fprintf(a.out, "pinned %s (%s), %s\n", p.Name, pin.Digest()[:12], since(before, p.Name, pin))
+			fmt.Fprintf(a.out, "pinned %s (%s), %s\n", p.Name, pin.Digest()[:12], since(before.Peers, p.Name, pin))
+		}
+	}
+	for _, x := range f.Authorizations {
+		if pin, ok := lock.Authorizations[x.Name]; ok {
+			fmt.Fprintf(a.out, "pinned the token command of authorization %s (%s), %s\n", x.Name, pin.Digest()[:12], since(before.Authorizations, x.Name, pin))
 		}
 	}
 	for _, err := range failed {
@@ -131,8 +136,8 @@ func printPins(a *app, f *config.File, before *config.Lock, lock config.Lock, fa
 }
 
 // since says how a pin differs from the one before.
-func since(before *config.Lock, name string, now pin.Pin) string {
-	old, ok := before.Peers[name]
+func since(before map[string]pin.Pin, name string, now pin.Pin) string {
+	old, ok := before[name]
 	switch {
 	case !ok:
 		return "new"
@@ -150,11 +155,17 @@ func (a *app) printPinJSON(f *config.File, lock config.Lock, failed []error) err
 	doc := struct {
 		Lock      string   `json:"lock"`
 		Peers     []pinned `json:"peers"`
-		NotPinned []string `json:"not_pinned"` // reasons, each naming its peer
+		Tokens    []pinned `json:"token_commands,omitempty"` // by the name of their authorization
+		NotPinned []string `json:"not_pinned"`               // reasons, each naming its peer
 	}{Lock: f.LockPath(), Peers: []pinned{}, NotPinned: []string{}}
 	for _, p := range f.Peers {
 		if pin, ok := lock.Peers[p.Name]; ok {
 			doc.Peers = append(doc.Peers, pinned{p.Name, pin.Digest()})
+		}
+	}
+	for _, x := range f.Authorizations {
+		if pin, ok := lock.Authorizations[x.Name]; ok {
+			doc.Tokens = append(doc.Tokens, pinned{x.Name, pin.Digest()})
 		}
 	}
 	for _, err := range failed {

@@ -26,6 +26,7 @@ var testPeers = map[string]func(args []string) int{
 	"plain-user":    plainUser,
 	"small-files":   smallFiles,
 	"careless":      careless,
+	tokenRole:       printToken,
 }
 
 // TestMain makes the test binary many programs: the tests; a peer; and waybill

@@ -2,17 +2,20 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"waybill/cmd/waybill/config/redact"
 	"waybill/domain"
-	"waybill/harness/peer"
 	"waybill/harness/peer/pin"
 )
 
 // Domain returns what decisions rest on, with what is found on disk now: a peer
 // whose program is missing, is an unaccepted launcher, has no pin or differs
-// from its pin carries the refusal. A nil lock is an empty one. It reads every
-// pinned file. The result holds no argument texts and no environment values.
+// from its pin carries the refusal, and so does one over HTTP for its endpoint and
+// for the commands of its authorizations. A nil lock is an empty one. It reads every
+// pinned file, each once. The result holds no argument texts, no environment values
+// and no credentials but by name.
 func (f *File) Domain(lock *Lock, lookup func(string) (string, bool)) domain.Config {
 	c := domain.Config{
 		Node:      f.Node,
@@ -25,19 +28,22 @@ func (f *File) Domain(lock *Lock, lookup func(string) (string, bool)) domain.Con
 	if f.MovedWindow != movedWindow {
 		c.Moved = f.MovedWindow.Milliseconds()
 	}
-	clean := redact.New(f.Secrets(lookup)).Redact
+	c.Hosts = f.Hosts
+	redactor := redact.New(f.Secrets(lookup))
+	clean := func(s string) string { return string(redactor.Redact([]byte(s))) }
+	digests := pin.NewDigests()
 	for i := range f.Peers {
-		p := f.domainPeer(&f.Peers[i], lock, lookup)
-		p.Command, p.RefusalReason = string(clean([]byte(p.Command))), string(clean([]byte(p.RefusalReason)))
+		p := f.domainPeer(&f.Peers[i], lock, lookup, digests)
+		p.Command, p.Endpoint, p.RefusalReason = clean(p.Command), clean(p.Endpoint), clean(p.RefusalReason)
 		for i, w := range p.Warnings {
-			p.Warnings[i] = string(clean([]byte(w)))
+			p.Warnings[i] = clean(w)
 		}
 		c.Peers = append(c.Peers, p)
 	}
 	return c
 }
 
-func (f *File) domainPeer(p *Peer, lock *Lock, lookup func(string) (string, bool)) domain.PeerConfig {
+func (f *File) domainPeer(p *Peer, lock *Lock, lookup func(string) (string, bool), digests *pin.Digests) domain.PeerConfig {
 	c := domain.PeerConfig{
 		Name:               p.Name,
 		Transport:          p.Transport,
@@ -53,17 +59,25 @@ func (f *File) domainPeer(p *Peer, lock *Lock, lookup func(string) (string, bool
 	}
 	p.bound(&c)
 	c.Lists = p.listRules()
-	if pin, ok := lock.pin(p.Name); ok {
+	if p.HTTP != nil {
+		c.Endpoint, c.Contexts, c.Credentials = p.HTTP.Endpoint, p.HTTP.Contexts, p.HTTP.Credentials
+	}
+	if pin, ok := lock.Pin(pin.Spec{Name: p.Name}); ok {
 		c.Pin = pin.Digest()
 	}
-	spec, err := f.pinSpec(p, lookup)
+	specs, err := f.pinSpecs(p, lookup)
 	if err != nil {
 		c.Refusal, c.RefusalReason = domain.CodeCommandMissing, err.Error()
 		return c
 	}
-	c.Refusal, c.RefusalReason = f.admit(spec, lock)
+	for i := range specs {
+		specs[i].Digests = digests
+	}
+	if c.Refusal, c.RefusalReason = f.admitAll(specs, lock); c.Refusal == "" {
+		c.Refusal, c.RefusalReason = f.credited(p, lookup)
+	}
 	if c.Refusal == "" {
-		c.Warnings = warnings(spec, lock)
+		c.Warnings = warnings(specs, lock)
 	}
 	return c
 }
@@ -100,114 +114,171 @@ func (p *Peer) listRules() *domain.ListRules {
 	return r
 }
 
-// pin returns the entry of a peer. It may be called on nil.
-func (l *Lock) pin(name string) (pin.Pin, bool) {
-	if l == nil {
-		return pin.Pin{}, false
+// credited says why the requests of a peer could not be authorized.
+func (f *File) credited(p *Peer, lookup func(string) (string, bool)) (domain.Code, string) {
+	if p.HTTP == nil {
+		return "", ""
 	}
-	pin, ok := l.Peers[name]
-	return pin, ok
+	for _, context := range slices.Sorted(maps.Keys(p.HTTP.Credentials)) {
+		a := f.Authorization(p.HTTP.Credentials[context])
+		if a == nil {
+			continue
+		}
+		if name := a.unset(lookup); name != "" {
+			return domain.CodeUnauthorized, fmt.Sprintf("authorization %s: the variable %s is not set: set it before the service is started", a.Name, name)
+		}
+	}
+	return "", ""
 }
 
-// admit says whether a peer may start. What is missing is reported before the
-// pin, because no pin could be made of it.
+// admitAll says whether a peer may start, by all that it is made of.
+func (f *File) admitAll(specs []pin.Spec, lock *Lock) (domain.Code, string) {
+	for _, spec := range specs {
+		if code, reason := f.admit(spec, lock); code != "" {
+			return code, of(spec) + reason
+		}
+	}
+	return "", ""
+}
+
+// of begins what is said of a token command, among what is said of a peer.
+func of(spec pin.Spec) string {
+	if spec.TokenCommand {
+		return "authorization " + spec.Name + ": "
+	}
+	return ""
+}
+
+// admit looks at one thing. What is missing is reported before the pin, because no
+// pin could be made of it.
 func (f *File) admit(spec pin.Spec, lock *Lock) (domain.Code, string) {
 	if code, reason := spec.Admissible(); code != "" {
 		return code, reason
 	}
-	pin, ok := lock.pin(spec.Name)
-	if !ok {
-		return domain.CodeNotPinned, fmt.Sprintf("no pin in %s: look at what the peer runs, then run waybill pin -c %s",
-			LockName, f.Path)
+	pin, ok := lock.Pin(spec)
+	if ok {
+		return pin.Check(spec)
 	}
-	return pin.Check(spec)
+	look := "look at what the peer runs"
+	switch {
+	case spec.TokenCommand:
+		look = "look at what its token_command runs"
+	case spec.Endpoint != "":
+		look = "see that " + spec.Endpoint + " is the endpoint that is meant"
+	}
+	return domain.CodeNotPinned, fmt.Sprintf("no pin in %s: %s, then run waybill pin -c %s", LockName, look, f.Path)
 }
 
-func warnings(spec pin.Spec, lock *Lock) []string {
-	if name := spec.Launcher(); name != "" {
-		return []string{fmt.Sprintf("unpinned code accepted: what %s runs is not covered by the pin", name)}
+func warnings(specs []pin.Spec, lock *Lock) []string {
+	var said []string
+	for _, spec := range specs {
+		pin, _ := lock.Pin(spec)
+		if name := spec.Launcher(); name != "" {
+			said = append(said, fmt.Sprintf("%sunpinned code accepted: what %s runs is not covered by the pin", of(spec), name))
+		} else if spec.OnlyInterpreter(pin) {
+			said = append(said, fmt.Sprintf("%sonly the interpreter %s is pinned: no argument names a file", of(spec), spec.Command))
+		}
 	}
-	if pin, _ := lock.pin(spec.Name); spec.OnlyInterpreter(pin) {
-		return []string{fmt.Sprintf("only the interpreter %s is pinned: no argument names a file", spec.Command)}
-	}
-	return nil
+	return said
 }
 
-// pinSpec finds the program of a peer and gathers what a pin covers.
+// pinSpecs gathers what the pins of a peer cover: itself, and the commands of its
+// authorizations.
+func (f *File) pinSpecs(p *Peer, lookup func(string) (string, bool)) ([]pin.Spec, error) {
+	own, err := f.pinSpec(p, lookup)
+	if err != nil || p.HTTP == nil {
+		return []pin.Spec{own}, err
+	}
+	specs := []pin.Spec{own}
+	for _, a := range f.authorizationsOf(p) {
+		if a.Command == nil {
+			continue
+		}
+		spec, err := f.tokenSpec(a, lookup)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+// authorizationsOf lists, by name, what a peer is asked with.
+func (f *File) authorizationsOf(p *Peer) []*Authorization {
+	var list []*Authorization
+	for _, name := range slices.Compact(slices.Sorted(maps.Values(p.HTTP.Credentials))) {
+		if a := f.Authorization(name); a != nil {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// pinSpec says what the pin of a peer covers, and finds its program.
 func (f *File) pinSpec(p *Peer, lookup func(string) (string, bool)) (pin.Spec, error) {
+	if p.HTTP != nil {
+		return pin.Spec{Name: p.Name, Endpoint: p.HTTP.Endpoint, AllowLegacy: p.AllowLegacy}, nil
+	}
+	spec, err := f.programSpec(&p.Process, lookup)
+	spec.Name, spec.DataFiles = p.Name, p.DataFiles
+	spec.AllowLegacy, spec.UnpinnedCodeAccepted = p.AllowLegacy, p.UnpinnedCode
+	return spec, err
+}
+
+// tokenSpec is pinSpec for the command of an authorization.
+func (f *File) tokenSpec(a *Authorization, lookup func(string) (string, bool)) (pin.Spec, error) {
+	spec, err := f.programSpec(&a.Command.Process, lookup)
+	spec.Name, spec.TokenCommand = a.Name, true
+	if err != nil {
+		err = fmt.Errorf("authorization %s: %w", a.Name, err)
+	}
+	return spec, err
+}
+
+func (f *File) programSpec(p *Process, lookup func(string) (string, bool)) (pin.Spec, error) {
 	ourPath, _ := lookup("PATH")
 	found, err := pin.Find(p.Command, f.Dir, ourPath)
-	if err != nil {
-		return pin.Spec{}, err
-	}
 	return pin.Spec{
-		Name:                 p.Name,
-		Command:              p.Command,
-		Path:                 found,
-		Args:                 p.Args,
-		EnvNames:             p.Env,
-		Set:                  p.Set,
-		SecretNames:          p.SecretEnv,
-		Dir:                  p.Cwd,
-		PeerPath:             p.path(lookup),
-		DataFiles:            p.DataFiles,
-		AllowLegacy:          p.AllowLegacy,
-		UnpinnedCodeAccepted: p.UnpinnedCode,
-	}, nil
+		Command:     p.Command,
+		Path:        found,
+		Args:        p.Args,
+		EnvNames:    p.Env,
+		Set:         p.Set,
+		SecretNames: p.SecretEnv,
+		Dir:         p.Cwd,
+		PeerPath:    p.path(lookup),
+	}, err
 }
 
-// Pin makes a pin for every peer and returns the Lock of those that could be
-// made, with one error for each of the others. A peer that is left out is
-// refused until it is pinned.
+// Pin makes a pin for every peer and every token command, and returns the Lock of
+// those that could be made, with one error for each of the others. A peer that is
+// left out is refused until it is pinned.
 func (f *File) Pin(lookup func(string) (string, bool)) (Lock, []error) {
-	lock := Lock{Peers: make(map[string]pin.Pin)}
+	lock := Lock{Peers: make(map[string]pin.Pin), Authorizations: make(map[string]pin.Pin)}
+	digests := pin.NewDigests()
 	var failed []error
-	for i := range f.Peers {
-		p := &f.Peers[i]
-		spec, err := f.pinSpec(p, lookup)
-		if err != nil {
-			failed = append(failed, fmt.Errorf("peer %s: %w", p.Name, err))
-			continue
+	add := func(to map[string]pin.Pin, spec pin.Spec, err error) {
+		if err == nil {
+			spec.Digests = digests
+			to[spec.Name], err = pin.Make(spec)
 		}
-		pin, err := pin.Make(spec)
 		if err != nil {
+			delete(to, spec.Name)
 			failed = append(failed, err)
-			continue
 		}
-		lock.Peers[p.Name] = pin
+	}
+	for i := range f.Peers {
+		spec, err := f.pinSpec(&f.Peers[i], lookup)
+		if err != nil {
+			err = fmt.Errorf("peer %s: %w", spec.Name, err)
+		}
+		add(lock.Peers, spec, err)
+	}
+	for i := range f.Authorizations {
+		if a := &f.Authorizations[i]; a.Command != nil {
+			spec, err := f.tokenSpec(a, lookup)
+			add(lock.Authorizations, spec, err)
+		}
 	}
 	return lock, failed
-}
-
-// Specs says, by name, how to start each peer whose program is found. It
-// refuses nothing by itself: Domain says who may start, and Verify says so again
-// right before each start. argv[0] is the path as found, links unresolved: an
-// interpreter finds its virtual environment by it, also where the peer has
-// another PATH or directory than the command was found by. Redact knows the
-// secrets of all peers.
-func (f *File) Specs(lock *Lock, lookup func(string) (string, bool)) map[string]peer.Spec {
-	redactor := redact.New(f.Secrets(lookup))
-	specs := make(map[string]peer.Spec)
-	for i := range f.Peers {
-		p := &f.Peers[i]
-		found, err := f.pinSpec(p, lookup)
-		if err != nil {
-			continue
-		}
-		specs[p.Name] = peer.Spec{
-			Name:  p.Name,
-			Path:  found.Path,
-			Argv0: found.Path,
-			Args:  p.Args,
-			Env:   f.Env(p.Name, lookup),
-			Dir:   p.Cwd,
-			Grace: p.ShutdownTimeout,
-			Verify: func() (domain.Code, string) {
-				code, reason := f.admit(found, lock)
-				return code, string(redactor.Redact([]byte(reason)))
-			},
-			Redact: redactor.Redact,
-		}
-	}
-	return specs
 }

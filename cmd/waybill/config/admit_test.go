@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -264,38 +263,6 @@ func TestAFailedWriteLeavesTheOldLock(t *testing.T) {
 	if read, err := ReadLock(f.LockPath()); err != nil || len(read.Peers) != 1 {
 		t.Errorf("the lock now holds %v, %v", read, err)
 	}
-}
-
-func TestABadLockIsRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		content string
-		line    int
-	}{
-		"no YAML":      {"version: [", 1},
-		"other keys":   {"version: 1\npeers:\n- name: a\n  sha1: x\n", 4},
-		"other types":  {"version: 1\npeers: 3\n", 2},
-		"version":      {"version: 2\npeers: []\n", 0},
-		"an alias":     {"version: 1\npeers: &a []\n", 2},
-		"twice a peer": {"version: 1\npeers:\n- name: a\n- name: a\n", 0},
-		"empty":        {"", 0},
-	} {
-		_, err := ReadLock(put(t, filepath.Join(t.TempDir(), LockName), c.content, 0o644))
-		var all Errors
-		if !errors.As(err, &all) || all[0].Line != c.line {
-			t.Errorf("%s: got %v, want an error in line %d", name, err, c.line)
-		}
-	}
-}
-
-func FuzzReadLock(f *testing.F) {
-	f.Add("version: 1\npeers:\n- name: a\n  path: /x\n  allow_legacy: true\n  files:\n  - argument: 1\n    sha256: ab\n")
-	f.Add("version: 1\npeers: []\n")
-	f.Fuzz(func(t *testing.T, content string) {
-		lock, err := ReadLock(put(t, filepath.Join(t.TempDir(), LockName), content, 0o644))
-		if (lock == nil) == (err == nil) {
-			t.Fatalf("lock %v with error %v", lock, err)
-		}
-	})
 }
 
 // A secret that is also a part of a path is in no reason that is recorded.

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"waybill/domain"
 )
 
 // Collision policies are those of package domain; these are other fixed words.
 const (
-	transportStdio = "stdio"
-	payloadsNone   = "none"
-	payloadsFull   = "full"
+	payloadsNone = "none"
+	payloadsFull = "full"
 )
 
 // A File is a configuration that holds to every rule. It has a value for each
@@ -28,10 +29,12 @@ type File struct {
 	ManyPeersReason string
 	NATS            NATS
 	Limits          Limits
-	Payloads        string        // none or full, where a peer does not say
-	Retention       time.Duration // of kept payloads; 0: until they are erased
-	MovedWindow     time.Duration // how long a name is held that has another owner
-	Peers           []Peer        // sorted by name, at least one
+	Payloads        string              // none or full, where a peer does not say
+	Retention       time.Duration       // of kept payloads; 0: until they are erased
+	MovedWindow     time.Duration       // how long a name is held that has another owner
+	Peers           []Peer              // sorted by name, at least one
+	Authorizations  []Authorization     // sorted by name
+	Hosts           []domain.HostConfig // sorted by name; nil: every host may use everything
 
 	Warnings []string // nothing is wrong, but somebody should know
 }
@@ -62,13 +65,9 @@ type Limits struct {
 type Peer struct {
 	Name               string
 	Transport          string
-	Command            string
-	Args               []string
-	Env                []string          // names, in the order of the file
-	Set                map[string]string // never nil
-	SecretEnv          []string          // names
-	Cwd                string            // absolute
-	Capabilities       jsontext.Value    // an object, keys sorted
+	Process                           // empty where HTTP is set
+	HTTP               *HTTP          // nil for a process
+	Capabilities       jsontext.Value // an object, keys sorted
 	AllowLegacy        bool
 	LegacyRevisions    []string
 	ProbeTimeout       time.Duration

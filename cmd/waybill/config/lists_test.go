@@ -26,7 +26,7 @@ var badLists = []mistake{
 	{"listen_timeout long", with("listen_timeout: 11m"), 4, "peers.a.listen_timeout", "must be from 1ms to 10m"},
 	{"on_tool_change", with("on_tool_change: refuse"), 4, "peers.a.on_tool_change", `"refuse" is not one of record, quarantine`},
 	{"share_public", with("share_public: 1"), 4, "peers.a.share_public", "must be true or false, not a whole number"},
-	{"contexts are not configured yet", with("contexts: [default]"), 4, "peers.a.contexts", "unknown key"},
+	{"contexts are no key of their own", with("contexts: [default]"), 4, "peers.a.contexts", "unknown key"},
 }
 
 func TestHowListsAreKeptIsRead(t *testing.T) {
@@ -56,7 +56,7 @@ func TestTheMovedWindowReachesTheDecisions(t *testing.T) {
 }
 
 // Every configuration of this version has namespaces in parts, and lists that are
-// kept by rules; which contexts a peer is asked in cannot be said yet.
+// kept by rules; a process is asked in the default context alone.
 func TestListsAreKeptByRulesFromNowOn(t *testing.T) {
 	c := mustLoad(t, "peers:\n  a: {command: x}\n  b: {command: y}\n").Domain(nil, environment(nil))
 	if !c.Partial {

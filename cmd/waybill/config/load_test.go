@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"waybill/cmd/waybill/config/yamldoc"
 	"waybill/domain"
 )
 
@@ -231,7 +232,7 @@ type mistake struct {
 }
 
 // bad lists one mistake each.
-var bad = slices.Concat(badNATS, badPayloads, badLists, []mistake{
+var bad = slices.Concat(badNATS, badPayloads, badLists, badHTTP, badAuthorizations, badHosts, []mistake{
 	{"unknown key", "nodes: x\n" + peers, 1, "nodes", "unknown key; did you mean node?"},
 	{"unknown key that is like no other", "frobnicate: 1\n" + peers, 1, "frobnicate", "unknown key"},
 	{"key given twice", "node: a\nnode: b\n" + peers, 2, "node", "given twice, first in line 1"},
@@ -258,9 +259,6 @@ var bad = slices.Concat(badNATS, badPayloads, badLists, []mistake{
 	{"host_rate is no number", "limits: {host_rate: .nan}\n" + peers, 1, "limits.host_rate", "a number from"},
 	{"drain without unit", "limits: {drain: 10}\n" + peers, 1, "limits.drain", "a duration such as 10s, 500ms or 2m, or 0 for none"},
 	{"drain long", "limits: {drain: 61m}\n" + peers, 1, "limits.drain", "from 1ms to 1h, or 0"},
-	{"authorizations", "authorizations: {a: {}}\n" + peers, 1, "authorizations", "comes with a later version"},
-	{"hosts", "hosts: {a: {}}\n" + peers, 1, "hosts", "comes with a later version"},
-	{"hosts is a list", "hosts: []\n" + peers, 1, "hosts", "comes with a later version"},
 	{"no peers", "node: a\n", 1, "peers", "no peers"},
 	{"peers is empty", "peers: {}\n", 1, "peers", "no peers"},
 	{"peers is a list", "peers: [a]\n", 1, "peers", "must be a mapping, not a list"},
@@ -284,8 +282,7 @@ var bad = slices.Concat(badNATS, badPayloads, badLists, []mistake{
 	{"command is empty", "peers:\n  a:\n    command: ' '\n", 3, "peers.a.command", "is empty"},
 	{"command is a list", "peers:\n  a:\n    command: [x]\n", 3, "peers.a.command", "must be text, not a list"},
 	{"command with NUL", "peers:\n  a:\n    command: \"x\\0\"\n", 3, "peers.a.command", "NUL"},
-	{"transport http", with("transport: http"), 4, "peers.a.transport", "http comes with a later version"},
-	{"transport", with("transport: tcp"), 4, "peers.a.transport", `"tcp" is not stdio`},
+	{"transport", with("transport: tcp"), 4, "peers.a.transport", `"tcp" is not one of stdio, http`},
 	{"args is text", with("args: -v"), 4, "peers.a.args", "must be a list, not text"},
 	{"args holds a list", with("args:\n      - a\n      - [b]"), 6, "peers.a.args[1]", "must be text, not a list"},
 	{"args holds nothing", with("args: [a, ~]"), 4, "peers.a.args[1]", "must be text, not nothing"},
@@ -350,7 +347,8 @@ func indented(levels int) string {
 	return b.String()
 }
 
-var testVars = map[string]string{"LONG": "long enough", "SHORT": "geheim!", "WORD": "redacted"}
+var testVars = map[string]string{"LONG": "long enough", "SHORT": "geheim!", "WORD": "redacted",
+	"TOKEN": "0123456789", "BLANK": " 0123456789", "LINES": "01234\n56789"}
 
 func TestEachMistakeIsReportedWithLineAndKey(t *testing.T) {
 	for _, c := range bad {
@@ -410,25 +408,13 @@ waybill.yaml:4: peers.notes.command: missing: name the program of this peer
 waybill.yaml:5: peers.notes.comand: unknown key; did you mean command?
 waybill.yaml:6: peers.notes.probe_timeout: must be a duration such as 10s, 500ms or 2m
 waybill.yaml:7: peers.Files: a name is 1 to 63 of a-z, 0-9, _ and -, and begins with a letter or digit
-waybill.yaml:9: peers.Files.oauth: obtaining tokens is the work of another program: have it provide a token as a file, a variable (secret_env) or a command, and take this block out`
+waybill.yaml:9: peers.Files.oauth: obtaining tokens is the work of another program: have it provide a token as a file, a variable or a command, name that under authorizations with token_file, token_env or token_command, and take this block out`
 	if err == nil || strings.ReplaceAll(err.Error(), dir+"/", "") != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 	var first *Error
 	if !errors.As(err, &first) || first.Where() != path+":1: colision" || first.Column != 1 {
 		t.Errorf("first error: %+v", first)
-	}
-}
-
-func TestASlipOfTheKeyboardIsUnderstood(t *testing.T) {
-	known := []string{"command", "cwd", "call_timeout", "set"}
-	for name, want := range map[string]string{
-		"comand": "command", "commannd": "command", "commend": "command", "comamnd": "command", "Command": "command",
-		"callTimeout": "call_timeout", "call-timeout": "call_timeout", "timeout": "", "cmd": "", "ste": "", "": "",
-	} {
-		if got := nearest(name, known); got != want {
-			t.Errorf("%s: got %q, want %q", name, got, want)
-		}
 	}
 }
 
@@ -446,7 +432,7 @@ func TestAMissingFileSaysHowToMakeOne(t *testing.T) {
 }
 
 func TestALargeFileIsRefused(t *testing.T) {
-	_, err := loadText(t, peers+"#"+strings.Repeat("x", maxFileSize), nil)
+	_, err := loadText(t, peers+"#"+strings.Repeat("x", yamldoc.MaxFile), nil)
 	if err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
 		t.Errorf("got %v", err)
 	}
@@ -465,7 +451,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil && (!errors.As(err, &all) || len(all) == 0) {
 			t.Fatalf("%v is not a list of mistakes", err)
 		}
-		if err == nil && (len(file.Peers) == 0 || !domain.ValidName(file.Peers[0].Name) || file.Peers[0].Command == "") {
+		if err == nil && (len(file.Peers) == 0 || !domain.ValidName(file.Peers[0].Name) || (file.Peers[0].Command == "") == (file.Peers[0].HTTP == nil)) {
 			t.Fatalf("accepted %+v", file)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 
 func TestAllSecretsHoldsTheKeysAsTextAndAsBytes(t *testing.T) {
 	dir := t.TempDir()
-	f := &File{Data: filepath.Join(dir, "da[t]a"), Peers: []Peer{{SecretEnv: []string{"TOKEN", "UNSET"}}}}
+	f := &File{Data: filepath.Join(dir, "da[t]a"), Peers: []Peer{{Process: Process{SecretEnv: []string{"TOKEN", "UNSET"}}}}}
 	for name, text := range map[string]string{
 		"nats/service.nk":  "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY\n",
 		"keys/payload.key": strings.Repeat("ab", 32) + "\n",

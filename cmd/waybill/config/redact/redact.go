@@ -3,6 +3,8 @@ package redact
 import (
 	"bytes"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -20,20 +22,30 @@ const (
 )
 
 // A Redactor takes secret values out of bytes that are about to be written. The
-// zero Redactor and nil know no secrets. It never changes and may be used by
-// several goroutines at once.
+// zero Redactor and nil know no secrets. It may be used by several goroutines at
+// once: what Add has returned for is known to every Redact that begins afterwards.
 type Redactor struct {
-	forms *matcher // nil for no secrets
+	forms atomic.Pointer[forms] // nil for no secrets; what it points to never changes
+	mu    sync.Mutex            // held by Add
+	given map[string]bool       // what New was given
+	kept  []learned             // what Add was given, oldest first
 }
+
+// forms is what is looked for: what New was given and what was learned since apart,
+// so that learning takes time in the latter only.
+type forms struct{ given, learned *matcher }
 
 // New makes one for these values. Those that are Unfit are left out. Of a value
 // with several lines every line of 16 bytes and more is a secret too.
 func New(secrets []string) *Redactor {
-	list := patterns(secrets)
-	if len(list) == 0 {
-		return &Redactor{}
+	r := &Redactor{given: make(map[string]bool)}
+	for _, secret := range secrets {
+		r.given[secret] = true
 	}
-	return &Redactor{newMatcher(list)}
+	if list := patterns(secrets); len(list) > 0 {
+		r.forms.Store(&forms{given: newMatcher(list)})
+	}
+	return r
 }
 
 // Unfit reports a value that cannot be redacted: it is shorter than MinSecret, or a
@@ -51,10 +63,14 @@ func Unfit(value string) bool {
 // smallest value with it that holds it all; one that can be taken out in no other
 // way takes the whole of b.
 func (r *Redactor) Redact(b []byte) []byte {
-	if r == nil || r.forms == nil {
+	if r == nil {
 		return b
 	}
-	spans := r.find(b)
+	known := r.forms.Load()
+	if known == nil {
+		return b
+	}
+	spans := known.find(b)
 	if len(spans) == 0 {
 		return b
 	}
@@ -73,7 +89,7 @@ func (r *Redactor) Redact(b []byte) []byte {
 		if asJSON && !validJSON(out) || strict && !jsontext.Value(out).IsValid() {
 			return whole // two names have become one
 		}
-		if spans = r.find(out); len(spans) == 0 {
+		if spans = known.find(out); len(spans) == 0 {
 			return out
 		}
 	}
@@ -81,20 +97,20 @@ func (r *Redactor) Redact(b []byte) []byte {
 }
 
 // find lists the places of secrets in b, in order and apart from each other.
-func (r *Redactor) find(b []byte) []span {
+func (f *forms) find(b []byte) []span {
 	var spans []span
 	views := []*view{{text: b}}
 	for i := 0; i < len(views); i++ {
 		v := views[i]
-		spans = r.look(v, spans)
+		spans = f.look(v, spans)
 		if folded := v.under(breaks); folded != nil {
-			spans = r.look(folded, spans)
+			spans = f.look(folded, spans)
 		}
 		for _, l := range []layer{escapes, percents} {
 			if v.depth == maxLevels {
 				break
 			}
-			if next := v.under(l); next != nil && !known(views, next) {
+			if next := v.under(l); next != nil && !seen(views, next) {
 				views = append(views, next)
 			}
 		}
@@ -102,13 +118,17 @@ func (r *Redactor) find(b []byte) []span {
 	return union(spans)
 }
 
-func (r *Redactor) look(v *view, spans []span) []span {
-	r.forms.find(v.text, func(s span) { spans = append(spans, v.origin(s)) })
+func (f *forms) look(v *view, spans []span) []span {
+	for _, m := range []*matcher{f.given, f.learned} {
+		if m != nil {
+			m.find(v.text, func(s span) { spans = append(spans, v.origin(s)) })
+		}
+	}
 	return spans
 }
 
-// known reports a view that two layers lead to in either order.
-func known(views []*view, v *view) bool {
+// seen reports a view that two layers lead to in either order.
+func seen(views []*view, v *view) bool {
 	for _, old := range views {
 		if old.depth == v.depth && bytes.Equal(old.text, v.text) {
 			return true

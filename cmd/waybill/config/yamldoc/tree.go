@@ -1,4 +1,4 @@
-package config
+package yamldoc
 
 import (
 	"bytes"
@@ -12,63 +12,68 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
+// MaxFile is the most bytes of a file.
+const MaxFile = 1 << 20
+
 // Bounds of a file. They keep a hostile or a wrong file from costing anything.
 const (
-	maxFileSize = 1 << 20 // bytes
-	maxTokens   = 40_000  // words and marks; the parser takes time in the square of them
-	maxDepth    = 32      // of lists and mappings inside each other
+	maxTokens = 40_000 // words and marks; the parser takes time in the square of them
+	maxDepth  = 32     // of lists and mappings inside each other
 )
 
-// kind is what a YAML value is. Its text is used in messages.
-type kind string
+// Kind is what a YAML value is. Its text is used in messages.
+type Kind string
 
+// The kinds. A value that is Broken has been reported already.
 const (
-	null    kind = "nothing"
-	boolean kind = "true or false"
-	integer kind = "a whole number"
-	decimal kind = "a number"
-	text    kind = "text"
-	list    kind = "a list"
-	mapping kind = "a mapping"
-	broken  kind = "unusable" // reported already
+	Null    Kind = "nothing"
+	Boolean Kind = "true or false"
+	Integer Kind = "a whole number"
+	Decimal Kind = "a number"
+	Text    Kind = "text"
+	List    Kind = "a list"
+	Mapping Kind = "a mapping"
+	Broken  Kind = "unusable"
 )
 
-// A node is one value of a file. A scalar keeps its text as written, quotes and
+// A Node is one value of a file. A scalar keeps its text as written, quotes and
 // escapes resolved. Line and column are those of a scalar, and of the key that
 // a list or mapping stands under.
-type node struct {
-	kind    kind
-	line    int
-	column  int
-	text    string
-	items   []*node
-	entries []entry
+type Node struct {
+	Kind    Kind
+	Line    int
+	Column  int
+	Text    string
+	Items   []*Node
+	Entries []Entry
 }
 
-type entry struct {
-	key    string
-	line   int
-	column int
-	value  *node
+// An Entry is a key of a mapping with its value.
+type Entry struct {
+	Key    string
+	Line   int
+	Column int
+	Value  *Node
 }
 
-// A document turns YAML into nodes and gathers what is wrong with it.
-type document struct {
-	file  string
-	errs  Errors
+// A Document turns YAML into nodes and gathers what is wrong with it.
+type Document struct {
+	File  string
+	Errs  Errors
 	depth int
 }
 
-func (d *document) fail(line, column int, key, format string, args ...any) {
-	d.errs = append(d.errs, &Error{File: d.file, Line: line, Column: column, Key: key, Msg: fmt.Sprintf(format, args...)})
+// Fail notes a mistake. The message never holds the value of a secret.
+func (d *Document) Fail(line, column int, key, format string, args ...any) {
+	d.Errs = append(d.Errs, &Error{File: d.File, Line: line, Column: column, Key: key, Msg: fmt.Sprintf(format, args...)})
 }
 
-// parse returns the value of the only document in data, nil if it is empty or
+// Parse returns the value of the only document in data, nil if it is empty or
 // no YAML. Anchors, aliases, merge keys and tags are refused: a configuration
 // says each thing where it stands.
-func (d *document) parse(data []byte) *node {
-	if len(data) > maxFileSize {
-		d.fail(0, 0, "", "the file is larger than %d bytes", maxFileSize)
+func (d *Document) Parse(data []byte) *Node {
+	if len(data) > MaxFile {
+		d.Fail(0, 0, "", "the file is larger than %d bytes", MaxFile)
 		return nil
 	}
 	tree, err := parseYAML(bytes.TrimPrefix(data, []byte("\ufeff"))) // some editors put this mark first
@@ -88,7 +93,7 @@ func (d *document) parse(data []byte) *node {
 			body = doc.Body
 		}
 	}
-	if body == nil || len(d.errs) > 0 {
+	if body == nil || len(d.Errs) > 0 {
 		return nil
 	}
 	return d.node(body, "", nil)
@@ -135,22 +140,23 @@ func tooMuch(tokens token.Tokens) *token.Token {
 	return nil
 }
 
-func (d *document) failSyntax(err error) {
+func (d *Document) failSyntax(err error) {
 	var located yaml.Error
 	if !errors.As(err, &located) {
-		d.fail(0, 0, "", "%s", err)
+		d.Fail(0, 0, "", "%s", err)
 		return
 	}
-	line, column := position(located.GetToken())
-	d.fail(line, column, "", "cannot be read as YAML: %s", located.GetMessage())
+	line, column := Position(located.GetToken())
+	d.Fail(line, column, "", "cannot be read as YAML: %s", located.GetMessage())
 }
 
-func (d *document) failAt(n ast.Node, key, format string, args ...any) {
-	line, column := position(n.GetToken())
-	d.fail(line, column, key, format, args...)
+func (d *Document) failAt(n ast.Node, key, format string, args ...any) {
+	line, column := Position(n.GetToken())
+	d.Fail(line, column, key, format, args...)
 }
 
-func position(tk *token.Token) (line, column int) {
+// Position is where a token stands; 0 and 0 where that is not known.
+func Position(tk *token.Token) (line, column int) {
 	if tk == nil || tk.Position == nil {
 		return 0, 0
 	}
@@ -158,23 +164,23 @@ func position(tk *token.Token) (line, column int) {
 }
 
 // node converts one value; under is the entry it stands in, nil at the top.
-func (d *document) node(n ast.Node, key string, under *entry) *node {
-	out := &node{kind: null}
+func (d *Document) node(n ast.Node, key string, under *Entry) *Node {
+	out := &Node{Kind: Null}
 	if n != nil {
-		out.line, out.column = position(n.GetToken())
+		out.Line, out.Column = Position(n.GetToken())
 	}
 	switch n := n.(type) {
 	case nil, *ast.NullNode:
 	case *ast.BoolNode:
-		out.kind, out.text = boolean, n.GetToken().Value
+		out.Kind, out.Text = Boolean, n.GetToken().Value
 	case *ast.IntegerNode:
-		out.kind, out.text = integer, n.GetToken().Value
+		out.Kind, out.Text = Integer, n.GetToken().Value
 	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		out.kind, out.text = decimal, n.GetToken().Value
+		out.Kind, out.Text = Decimal, n.GetToken().Value
 	case *ast.StringNode:
-		out.kind, out.text = text, n.Value
+		out.Kind, out.Text = Text, n.Value
 	case *ast.LiteralNode:
-		out.kind, out.text = text, n.Value.Value
+		out.Kind, out.Text = Text, n.Value.Value
 	case *ast.SequenceNode:
 		d.items(out, n, key, under)
 	case *ast.MappingNode:
@@ -189,15 +195,15 @@ func (d *document) node(n ast.Node, key string, under *entry) *node {
 		return d.node(n.Value, key, under)
 	default:
 		d.failAt(n, key, "%s", plainOnly)
-		out.kind = broken
+		out.Kind = Broken
 	}
 	return out
 }
 
 const plainOnly = "anchors, aliases, merge keys and tags are not used here: write the value out"
 
-func (d *document) items(out *node, n *ast.SequenceNode, key string, under *entry) {
-	out.kind = list
+func (d *Document) items(out *Node, n *ast.SequenceNode, key string, under *Entry) {
+	out.Kind = List
 	out.at(under)
 	if d.deep(out) {
 		return
@@ -205,12 +211,12 @@ func (d *document) items(out *node, n *ast.SequenceNode, key string, under *entr
 	d.depth++
 	defer func() { d.depth-- }()
 	for i, item := range n.Values {
-		out.items = append(out.items, d.node(item, fmt.Sprintf("%s[%d]", key, i), nil))
+		out.Items = append(out.Items, d.node(item, fmt.Sprintf("%s[%d]", key, i), nil))
 	}
 }
 
-func (d *document) entries(out *node, values []*ast.MappingValueNode, key string, under *entry) {
-	out.kind = mapping
+func (d *Document) entries(out *Node, values []*ast.MappingValueNode, key string, under *Entry) {
+	out.Kind = Mapping
 	out.at(under)
 	if d.deep(out) {
 		return
@@ -223,49 +229,50 @@ func (d *document) entries(out *node, values []*ast.MappingValueNode, key string
 		if !ok {
 			continue
 		}
-		if line := seen[e.key]; line > 0 {
-			d.fail(e.line, e.column, join(key, e.key), "given twice, first in line %d: keep one", line)
+		if line := seen[e.Key]; line > 0 {
+			d.Fail(e.Line, e.Column, Join(key, e.Key), "given twice, first in line %d: keep one", line)
 			continue
 		}
-		seen[e.key] = max(e.line, 1)
-		e.value = d.node(v.Value, join(key, e.key), &e)
-		out.entries = append(out.entries, e)
+		seen[e.Key] = max(e.Line, 1)
+		e.Value = d.node(v.Value, Join(key, e.Key), &e)
+		out.Entries = append(out.Entries, e)
 	}
 }
 
 // entry reads a key. Its text is the name, whatever YAML makes of it: the key
 // 1 is "1".
-func (d *document) entry(v *ast.MappingValueNode, key string) (entry, bool) {
-	line, column := position(v.Key.GetToken())
-	e := entry{line: line, column: column}
+func (d *Document) entry(v *ast.MappingValueNode, key string) (Entry, bool) {
+	line, column := Position(v.Key.GetToken())
+	e := Entry{Line: line, Column: column}
 	switch k := v.Key.(type) {
 	case *ast.StringNode:
-		e.key = k.Value
+		e.Key = k.Value
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode, *ast.InfinityNode, *ast.NanNode:
-		e.key = k.GetToken().Value
+		e.Key = k.GetToken().Value
 	default:
-		d.fail(line, column, key, "a key here is no plain text: merge keys, anchors and lists as keys are not used")
+		d.Fail(line, column, key, "a key here is no plain text: merge keys, anchors and lists as keys are not used")
 		return e, false
 	}
 	return e, true
 }
 
 // deep refuses a value that stands too deep.
-func (d *document) deep(n *node) bool {
+func (d *Document) deep(n *Node) bool {
 	if d.depth < maxDepth {
 		return false
 	}
-	d.fail(n.line, n.column, "", "more than %d lists or mappings inside each other", maxDepth)
+	d.Fail(n.Line, n.Column, "", "more than %d lists or mappings inside each other", maxDepth)
 	return true
 }
 
-func (n *node) at(under *entry) {
+func (n *Node) at(under *Entry) {
 	if under != nil {
-		n.line, n.column = under.line, under.column
+		n.Line, n.Column = under.Line, under.Column
 	}
 }
 
-func join(key, name string) string {
+// Join is the key of what stands under name in what has this key.
+func Join(key, name string) string {
 	if key == "" {
 		return name
 	}

@@ -1,4 +1,4 @@
-package config
+package yamldoc
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ type Error struct {
 	Key    string // dotted, with [n] for items from 0: peers.notes.args[2]; "" for none
 	Msg    string // what is wrong and what to do; never the value of a secret
 
-	cause error
+	Cause error // of the operating system, or nil
 }
 
 // Error is "FILE:LINE: KEY: MESSAGE", without the parts that are not known.
@@ -42,7 +42,7 @@ func (e *Error) place() string {
 }
 
 // Unwrap gives the error of the operating system, if there is one.
-func (e *Error) Unwrap() error { return e.cause }
+func (e *Error) Unwrap() error { return e.Cause }
 
 // Errors is every mistake that was found in a file, in the order of its lines;
 // never empty when returned as an error.
@@ -66,8 +66,8 @@ func (es Errors) Unwrap() []error {
 	return list
 }
 
-// err returns the mistakes in order, or nil if there are none.
-func (es Errors) err() error {
+// Err returns the mistakes in order, or nil if there are none.
+func (es Errors) Err() error {
 	if len(es) == 0 {
 		return nil
 	}

@@ -1,0 +1,65 @@
+package syntax
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestOnlyThisMachineIsLoopback(t *testing.T) {
+	for host, want := range map[string]bool{"localhost": true, "LOCALHOST": true, "127.0.0.1": true, "127.255.255.254": true, "::1": true, "::ffff:127.0.0.1": true,
+		"localhost.": false, "localhost.example": false, "0.0.0.0": false, "::": false, "128.0.0.1": false, "10.0.0.1": false, "127.1": false, "": false} {
+		if Loopback(host) != want {
+			t.Errorf("%q: %t", host, !want)
+		}
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://H.example/a": "https://h.example:443", "https://h.example:443": "https://h.example:443", "http://h.example": "http://h.example:80",
+		"https://h.example:8443/": "https://h.example:8443", "https://[::1]:1/": "https://::1:1", "HTTPS://h.example": "https://h.example:443",
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Origin(u); got != want {
+			t.Errorf("%s: %s", address, got)
+		}
+	}
+}
+
+func TestFields(t *testing.T) {
+	for value, want := range map[string]bool{"a": true, "a b": true, "a\tb": true, "\u00e9": true, "": false, " a": false, "a ": false, "a\tb\t": false,
+		"a\nb": false, "a\r": false, "a\x00b": false, "a\x7fb": false} {
+		if FieldValue(value) != want {
+			t.Errorf("%q: %t", value, !want)
+		}
+	}
+	for name, want := range map[string]bool{"Bearer": true, "x-1_!#$%&'*+.^`|~": true, "": false, "a b": false, "a:b": false, "\u00e9": false, "a/b": false} {
+		if Token(name) != want {
+			t.Errorf("%q: %t", name, !want)
+		}
+	}
+}
+
+// What is accepted can be asked, and what is wrong is said without the address.
+func FuzzAddress(f *testing.F) {
+	for _, s := range []string{"https://h.example/mcp?x=1", "http://[::1]:80/", "https://u:p@h/", "https://h#", "https://h:0/", "https:h", "//h", "https://%68/", "https://a_b."} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, address string) {
+		u, reason := Address(address, "https", "http")
+		if (u == nil) == (reason == "") {
+			t.Fatalf("%v and %q", u, reason)
+		}
+		if u == nil {
+			return
+		}
+		again, err := url.Parse(u.String())
+		if err != nil || again.Host != u.Host || u.Hostname() == "" || u.User != nil || strings.ContainsAny(u.String(), "# \n") || Origin(again) != Origin(u) {
+			t.Fatalf("%q was accepted: %v, %v", address, u, err)
+		}
+	})
+}
