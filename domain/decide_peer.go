@@ -251,7 +251,11 @@ func (s *State) decideDiscovered(p *Peer, frame []byte, evidence string) []Data 
 func (p *Peer) selectModern(a Discovery, evidence string) []Data {
 	version := commonVersion(a.Versions)
 	if version == "" {
-		return refuse(p, CodeNoCommonVersion, "the server offers only "+offered(a.Versions)+"; no common modern version, and no downgrade is made", evidence)
+		legacy := ""
+		if p.http() && legacyOnly(a.Versions) {
+			legacy = ", which are legacy revisions, and knows the modern vocabulary"
+		}
+		return refuse(p, CodeNoCommonVersion, "the server offers only "+offered(a.Versions)+legacy+"; no common modern version, and no downgrade is made", evidence)
 	}
 	return []Data{EraDetermined{At: p.at(), Era: EraModern, Version: version, Evidence: evidence,
 		HasTools: a.HasTools, Capabilities: p.probe.capabilities, Warnings: a.Warnings, HealthEvery: p.Config.HealthEvery,

@@ -36,9 +36,10 @@ const sentinelBegin, sentinelEnd = "=?base64?", "?="
 // sentinels (specification, "Value Encoding"). A tab is legal in a header and is
 // encoded all the same: it is a control character too, and whoever decodes gets it
 // back in either reading. What looks like a sentinel is encoded, so that Decode is
-// the inverse. The empty value stays empty. No line break gets through.
+// the inverse. So is the empty value: there are servers that take a header without a
+// value for none. No line break gets through.
 func Encode(value string) string {
-	if plain(value) && !sentinel(value) {
+	if value != "" && plain(value) && !sentinel(value) {
 		return value
 	}
 	return sentinelBegin + base64.StdEncoding.EncodeToString([]byte(value)) + sentinelEnd

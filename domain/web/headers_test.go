@@ -30,7 +30,7 @@ func TestEncode(t *testing.T) {
 	for value, want := range map[string]string{
 		"us-west1":                          "us-west1",
 		"us west 1":                         "us west 1",
-		"":                                  "",
+		"":                                  "=?base64??=",
 		"Hello, 世界":                         "=?base64?SGVsbG8sIOS4lueVjA==?=",
 		" padded ":                          "=?base64?IHBhZGRlZCA=?=",
 		" us-west1":                         "=?base64?IHVzLXdlc3Qx?=",
@@ -124,7 +124,7 @@ func TestParamHeaders(t *testing.T) {
 		{`{"owner":"a","opts":{"count":3}}`, "Owner=a Count=3", ""},
 		{`{"opts":{"more":{"deep":true},"count":-7},"owner":false}`, "Owner=false Count=-7 Deep=true", ""},
 		{`{"owner":null,"opts":null}`, "", ""},
-		{`{"owner":"","opts":{"count":null,"more":[]}}`, "Owner=", ""},
+		{`{"owner":"","opts":{"count":null,"more":[]}}`, "Owner==?base64??=", ""},
 		{`{}`, "", ""}, {``, "", ""}, {`null`, "", ""}, {`[{"owner":"a"}]`, "", ""}, {`"owner"`, "", ""},
 		{`{"opts":"count"}`, "", ""}, {`{"opts":[{"count":1}]}`, "", ""}, {`{"Owner":"a","count":1,"deep":1}`, "", ""},
 		{`{"owner":" 世\r\nEvil: 1 "}`, "Owner==?base64?IOS4lg0KRXZpbDogMSA=?=", ""},
