@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -71,7 +72,10 @@ func newApp(ctx context.Context, out, errs io.Writer, file string) *app {
 // progress tells a person what is going on; never on standard output.
 func (a *app) progress(format string, v ...any) { fmt.Fprintf(a.err, format+"\n", v...) }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	log.SetOutput(io.Discard) // net/http says there what a peer writes unasked, which may be anything
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // run is main with its ends in the hands of a test.
 func run(args []string, out, errs io.Writer) int {

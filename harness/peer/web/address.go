@@ -57,12 +57,12 @@ func public(a netip.Addr) bool {
 		a = netip.AddrFrom4([4]byte(b[12:]))
 	}
 	if a.Is4() {
-		return !within(a, special4)
+		return !inAny(a, special4)
 	}
-	return global6.Contains(a) && !within(a, special6)
+	return global6.Contains(a) && !inAny(a, special6)
 }
 
-func within(a netip.Addr, blocks []netip.Prefix) bool {
+func inAny(a netip.Addr, blocks []netip.Prefix) bool {
 	for _, p := range blocks {
 		if p.Contains(a) {
 			return true

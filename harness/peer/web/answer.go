@@ -29,7 +29,8 @@ type Answer struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	body    io.Closer
-	idle    *watch
+	leave   func() // makes room for another request; once
+	watch   *watch
 	in      *bufio.Reader
 	head    []byte // the beginning of the body, once it was looked at
 	events  *stream
@@ -37,9 +38,9 @@ type Answer struct {
 }
 
 func newAnswer(ctx context.Context, cancel context.CancelCauseFunc, r *http.Response, o *Options) *Answer {
-	a := &Answer{Status: r.StatusCode, Header: r.Header, Proto: r.Proto, options: o, ctx: ctx, cancel: cancel, body: r.Body}
-	a.idle = &watch{source: r.Body, fire: func() { cancel(errIdle) }}
-	a.in = bufio.NewReaderSize(a.idle, readBuffer)
+	a := &Answer{Status: r.StatusCode, Header: r.Header, Proto: r.Proto, options: o, ctx: ctx, cancel: cancel, body: r.Body, leave: func() {}}
+	a.watch = &watch{source: r.Body, fire: func() { cancel(errIdle) }}
+	a.in = bufio.NewReaderSize(a.watch, readBuffer)
 	return a
 }
 
@@ -84,19 +85,20 @@ func (a *Answer) Excerpt() []byte {
 
 // Finish reads on to the end of the body, for at most the time that is given and 64 KiB, and closes: a connection of HTTP/1 is used
 // again only after an answer that was read to its end, which may come a moment after the message that was waited for.
-func (a *Answer) Finish(within time.Duration) {
-	if !a.ended && within > 0 {
-		a.idle.within(within)
-		_, _ = io.Copy(io.Discard, io.LimitReader(a.in, finishing)) // how it ends does not matter any more
+func (a *Answer) Finish(limit time.Duration) {
+	if !a.ended && limit > 0 {
+		within(limit, a.watch.fire, func() {
+			_, _ = io.Copy(io.Discard, io.LimitReader(a.in, finishing)) // how it ends does not matter any more
+		})
 	}
 	a.Close()
 }
 
 // Close gives the answer up. What is still being read or sent ends at once. It may be called more than once.
 func (a *Answer) Close() {
-	a.idle.stop()
 	a.cancel(errClosed)
 	_ = a.body.Close() // the body is given up, so nobody misses what it could not do
+	a.leave()
 }
 
 // decoded refuses a body that net/http has not decoded: it does so with gzip, which is all that it asks for.

@@ -3,7 +3,6 @@ package web
 import (
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -26,6 +25,8 @@ func (o *Options) check() error {
 	}
 	return o.checkLimits()
 }
+
+func refused(option, why string) error { return fmt.Errorf("%s: %s", option, why) }
 
 func checkURL(option string, u *url.URL, schemes ...string) error {
 	switch {
@@ -55,9 +56,9 @@ func (o *Options) checkProxy() error {
 	case err != nil:
 		return err
 	case o.RefusePrivate:
-		return errors.New("RefusePrivate: cannot be kept with Proxy, which resolves the name of the endpoint itself; leave out one of them")
+		return refused("RefusePrivate", "cannot be kept with Proxy, which resolves the name of the endpoint itself; leave out one of them")
 	case o.Endpoint.Scheme == "http" && !o.AllowPlain:
-		return errors.New("Proxy: what goes to it for an http endpoint leaves the machine in the clear; use https, or AllowPlain")
+		return refused("Proxy", "what goes to it for an http endpoint leaves the machine in the clear; use https, or AllowPlain")
 	}
 	return nil
 }
@@ -67,10 +68,10 @@ func (o *Options) checkPlain() error {
 		return nil
 	}
 	if o.RefusePrivate {
-		return errors.New("RefusePrivate: refuses loopback, and http without AllowPlain may go nowhere else; use https")
+		return refused("RefusePrivate", "refuses loopback, and http without AllowPlain may go nowhere else; use https")
 	}
 	if a, err := netip.ParseAddr(o.Endpoint.Hostname()); err == nil && !loopback(a) {
-		return fmt.Errorf("Endpoint: http to %s, which is not loopback; use https, or AllowPlain", a)
+		return refused("Endpoint", "http to "+a.String()+", which is not loopback; use https, or AllowPlain")
 	}
 	return nil
 }
@@ -114,7 +115,7 @@ func (o *Options) roots() (*x509.CertPool, error) {
 		found++
 	}
 	if found == 0 {
-		return nil, errors.New("RootCAs: holds no certificate in PEM form")
+		return nil, refused("RootCAs", "holds no certificate in PEM form")
 	}
 	return pool, nil
 }

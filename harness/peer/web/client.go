@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -20,15 +21,39 @@ const (
 	idleConnection = 30 * time.Second // after which an unused connection is closed
 	ping           = 15 * time.Second // of silence after which an HTTP/2 connection is asked whether it still lives
 
+	// streams is how many requests HTTP/2 carries at once: net/http takes it that a server allows a hundred until it says otherwise, and
+	// what a server refuses for being too much is not sent again.
+	streams = 100
+
 	streamWindow = 1 << 20 // bytes that an HTTP/2 stream may send unread; net/http would keep four times as much
 )
 
 // A Client sends requests to one endpoint. It may be used by several goroutines at once.
 type Client struct {
 	options  Options
-	requests *http.Transport
-	stays    *http.Transport
+	requests *lane
+	stays    *lane
 }
+
+// A lane bounds what is under way at once. Requests wait here, where nothing of them has been written.
+type lane struct {
+	transport *http.Transport
+	room      chan struct{} // holds one for each request under way
+}
+
+func (l *lane) enter(ctx context.Context) *Failure {
+	if f := ended(ctx); f != nil {
+		return f
+	}
+	select {
+	case l.room <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+func (l *lane) leave() { <-l.room }
 
 // New checks the options. An error is for the operator and begins with the name of the option.
 func New(o Options) (*Client, error) {
@@ -47,19 +72,23 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{options: o}
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-	c.requests, c.stays = c.transport(tlsConfig), c.transport(tlsConfig.Clone())
+	c.requests, c.stays = c.lane(tlsConfig), c.lane(tlsConfig.Clone())
 	return c, nil
 }
 
 // Close closes the connections that no request uses. An answer that is being read keeps its own.
 func (c *Client) Close() {
-	c.requests.CloseIdleConnections()
-	c.stays.CloseIdleConnections()
+	c.requests.transport.CloseIdleConnections()
+	c.stays.transport.CloseIdleConnections()
+}
+
+func (c *Client) lane(config *tls.Config) *lane {
+	return &lane{c.transport(config), make(chan struct{}, max(streams, c.options.Connections))}
 }
 
 // transport leaves to net/http what it is good at and nothing that it decides by itself: no proxy of the environment, no cookies, no
-// redirects. Compression it asks for and undoes itself. Strict keeps a request waiting on a busy HTTP/2 connection: another would have
-// to be dialled, which the bound on connections holds up until the first one ends.
+// redirects. Compression it asks for and undoes itself. StrictMaxConcurrentRequests stays off: in Go 1.26 requests that wait for a
+// busy connection then count as being on it, and wait for ever.
 func (c *Client) transport(config *tls.Config) *http.Transport {
 	t := &http.Transport{
 		DialContext:            c.dial,
@@ -70,10 +99,9 @@ func (c *Client) transport(config *tls.Config) *http.Transport {
 		IdleConnTimeout:        idleConnection,
 		MaxResponseHeaderBytes: c.options.MaxHeader,
 		HTTP2: &http.HTTP2Config{
-			StrictMaxConcurrentRequests: true,
-			MaxReceiveBufferPerStream:   streamWindow,
-			SendPingTimeout:             ping,
-			PingTimeout:                 ping,
+			MaxReceiveBufferPerStream: streamWindow,
+			SendPingTimeout:           ping,
+			PingTimeout:               ping,
 		},
 	}
 	if c.options.Proxy != nil {
@@ -100,22 +128,36 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 // reading of the answer included; cancelling it closes the stream of HTTP/2 or the connection of HTTP/1. The answer must be closed.
 // An error is a *Failure.
 //
+// At most Connections requests of HTTP/1 and 100 of HTTP/2 are under way at once, from Do to Close of the answer; the others wait.
+// Over HTTP/2 a request counts as begun when it has its connection, though it may still wait for the peer to take it.
+//
 // Redirects are followed that keep the method, 307 and 308, to the same origin, and at most three of them.
 func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
 	header, err := r.check()
 	if err != nil {
 		return nil, c.named(failed(KindRequest, err))
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(ctx) // ends with the answer
+	l := c.requests
+	if r.Stays {
+		l = c.stays
+	}
+	if f := l.enter(ctx); f != nil {
+		cancel(context.Canceled)
+		return nil, c.named(f)
+	}
 	b := &beginning{told: r.Began}
-	response, failure := c.follow(ctx, r, header, b)
+	response, failure := c.follow(ctx, l, &r, header, b)
 	sent := b.seal()
 	if failure != nil {
 		cancel(context.Canceled)
+		l.leave()
 		failure.Sent = sent
 		return nil, c.named(failure)
 	}
-	return newAnswer(ctx, cancel, response, &c.options), nil
+	a := newAnswer(ctx, cancel, response, &c.options)
+	a.leave = sync.OnceFunc(l.leave)
+	return a, nil
 }
 
 // named says in a failure whom the request was for.
@@ -124,10 +166,10 @@ func (c *Client) named(f *Failure) *Failure {
 	return f
 }
 
-func (c *Client) follow(ctx context.Context, r Request, header http.Header, b *beginning) (*http.Response, *Failure) {
+func (c *Client) follow(ctx context.Context, l *lane, r *Request, header http.Header, b *beginning) (*http.Response, *Failure) {
 	target := c.options.Endpoint
 	for hop := 0; ; hop++ {
-		response, failure := c.send(ctx, r, target, header, b)
+		response, failure := c.send(ctx, l, r, target, header, b)
 		if failure != nil || !redirecting(response.StatusCode) {
 			return response, failure
 		}
@@ -145,7 +187,7 @@ func (c *Client) follow(ctx context.Context, r Request, header http.Header, b *b
 }
 
 // send makes one attempt at one URL.
-func (c *Client) send(ctx context.Context, r Request, target *url.URL, header http.Header, b *beginning) (*http.Response, *Failure) {
+func (c *Client) send(ctx context.Context, l *lane, r *Request, target *url.URL, header http.Header, b *beginning) (*http.Response, *Failure) {
 	var got, handshake atomic.Bool
 	request := (&http.Request{
 		Method: r.Method, URL: target, Header: header.Clone(),
@@ -154,11 +196,7 @@ func (c *Client) send(ctx context.Context, r Request, target *url.URL, header ht
 	if len(r.Body) > 0 {
 		request.Body, request.GetBody, request.ContentLength = b.body(r.Body), b.again(r.Body), int64(len(r.Body))
 	}
-	transport := c.requests
-	if r.Stays {
-		transport = c.stays
-	}
-	response, err := transport.RoundTrip(request)
+	response, err := l.transport.RoundTrip(request)
 	if err != nil {
 		return nil, c.failure(ctx, err, got.Load(), handshake.Load())
 	}

@@ -76,7 +76,7 @@ func TestWhatKeepsAConnectionFromComingAbout(t *testing.T) {
 	silent := raw(t, func(_ int, _ net.Conn, in *bufio.Reader) { io.Copy(io.Discard, in) })
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
-	_, trusted := secure(t, true, http.NotFoundHandler())
+	trusted := secure(t, true, http.NotFoundHandler())
 	other, _ := authority(t, "127.0.0.1")
 	change := func(o Options, f func(*Options)) Options { f(&o); return o }
 	old := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -119,7 +119,8 @@ func TestWhatKeepsAConnectionFromComingAbout(t *testing.T) {
 func TestAnswersThatAreNone(t *testing.T) {
 	for _, c := range []struct{ name, answer, kind string }{
 		{"the end", "", KindClosed},
-		{"half a header", "HTTP/1.1 200 OK\r\nContent-", KindClosed},
+		{"half a header", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n", KindClosed},
+		{"half a line", "HTTP/1.1 200 OK\r\nContent-", KindMalformed},
 		{"another protocol", "Bearer secret\r\n\r\n", KindMalformed},
 		{"a line that is none", "HTTP/1.1 200 OK\r\nBearer secret\r\n\r\n", KindMalformed},
 		{"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", KindMalformed},
@@ -140,23 +141,31 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
+// TestABigHeaderOfHTTP2IsRefused has a header that is big only when it is decoded. One that is big on the wire as well ends the
+// connection, without a word of net/http about why.
 func TestABigHeaderOfHTTP2IsRefused(t *testing.T) {
-	_, o := secure(t, true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for n := range 100 {
-			w.Header().Set(fmt.Sprint("X-", n), strings.Repeat("x", 1000))
-		}
-	}))
-	_, err := client(t, o).Do(t.Context(), post("{}"))
-	wantFailure(t, err, KindHeaderTooLarge, true)
+	for _, c := range []struct {
+		value func(n int) string
+		kind  string
+	}{
+		{func(int) string { return strings.Repeat("x", 1000) }, KindHeaderTooLarge},
+		{func(n int) string { return strings.Repeat(fmt.Sprint(n), 1000) }, KindMalformed},
+	} {
+		o := secure(t, true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			for n := range 200 {
+				w.Header().Add("X-Many", c.value(n))
+			}
+		}))
+		_, err := client(t, o).Do(t.Context(), post("{}"))
+		wantFailure(t, err, c.kind, true)
+	}
 }
 
 func TestAFailureUnwrapsToWhatTheContextSays(t *testing.T) {
 	addr := raw(t, func(_ int, conn net.Conn, in *bufio.Reader) {
-		for io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\n\r\n"); ; {
-			if _, err := in.ReadByte(); err != nil {
-				return
-			}
-		}
+		readRequest(in)
+		io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\n\r\n")
+		io.Copy(io.Discard, in)
 	})
 	_, err := client(t, settings(t, "http://"+addr)).Do(soon(t), post("{}"))
 	wantFailure(t, err, KindTimeout, true)
@@ -167,7 +176,7 @@ func TestAFailureUnwrapsToWhatTheContextSays(t *testing.T) {
 
 func TestOnlyTheProxyOfTheOptionsIsUsed(t *testing.T) {
 	var through atomic.Int32
-	_, o := secure(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))
+	o := secure(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))
 	inside := o.Endpoint.Host
 	proxy := raw(t, func(_ int, c net.Conn, in *bufio.Reader) {
 		r, err := readRequest(in)
@@ -193,5 +202,35 @@ func TestOnlyTheProxyOfTheOptionsIsUsed(t *testing.T) {
 	a, body := exchange(t, client(t, o), r)
 	if body != "message" || a.Proto != "HTTP/2.0" || through.Load() != 1 || began != 1 {
 		t.Errorf("%q by %s, %d times through the proxy, began %d times", body, a.Proto, through.Load(), began)
+	}
+}
+
+// TestWhatIsOverMakesRoom has more failures, and more answers, than may be under way at once.
+func TestWhatIsOverMakesRoom(t *testing.T) {
+	var fails atomic.Bool
+	fails.Store(true)
+	addr := raw(t, func(_ int, conn net.Conn, in *bufio.Reader) {
+		if readRequest(in); !fails.Load() {
+			io.WriteString(conn, okAnswer)
+		}
+	})
+	c := client(t, settings(t, "http://"+addr))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range streams + 1 {
+		_, err := c.Do(ctx, post("{}"))
+		wantFailure(t, err, KindClosed, true)
+	}
+	fails.Store(false)
+	for range streams + 1 {
+		a, err := c.Do(ctx, Request{Method: http.MethodGet}) // which net/http sends again where the connection is gone
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Close()
+		a.Close()
+	}
+	if len(c.requests.room) != 0 {
+		t.Errorf("%d requests are under way", len(c.requests.room))
 	}
 }

@@ -32,7 +32,7 @@ func (a *Answer) Events() iter.Seq2[Event, error] {
 			yield(Event{}, err)
 			return
 		}
-		a.idle.start(a.options.Idle)
+		a.watch.idle = a.options.Idle
 		s := a.stream()
 		for {
 			e, err := s.next()

@@ -135,19 +135,27 @@ func authority(t *testing.T, hosts ...string) ([]byte, tls.Certificate) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// secure starts a server with TLS, and HTTP/2 if it is told so, that the options trust.
-func secure(t *testing.T, http2 bool, h http.Handler) (*httptest.Server, Options) {
+// secure starts a server with TLS, and HTTP/2 if it is told so, and gives options that trust it.
+func secure(t *testing.T, http2 bool, h http.Handler) Options {
+	t.Helper()
+	if http2 {
+		return secureWith(t, &http.HTTP2Config{}, h)
+	}
+	return secureWith(t, nil, h)
+}
+
+func secureWith(t *testing.T, http2 *http.HTTP2Config, h http.Handler) Options {
 	t.Helper()
 	ca, cert := authority(t, "127.0.0.1")
 	s := httptest.NewUnstartedServer(h)
-	s.EnableHTTP2 = http2
+	s.EnableHTTP2, s.Config.HTTP2 = http2 != nil, http2
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
 	s.Config.ErrorLog = quiet
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	o := settings(t, s.URL)
 	o.RootCAs = ca
-	return s, o
+	return o
 }
 
 // soon is a context whose end a test waits for.

@@ -14,9 +14,12 @@ type Options struct {
 	RefusePrivate bool     // addresses that are not public are refused, after resolution
 	Proxy         *url.URL // nil for none: the environment is never asked
 
-	Connections int           // at once, for requests; streams that stay open have as many of their own
-	Connect     time.Duration // for a connection, TLS included
-	Idle        time.Duration // after which a stream that brings nothing is given up; 0 for never
+	// Connections bounds those that are open at once for requests; streams that stay open have as many of their own. HTTP/2 carries
+	// up to 100 requests at once over one (more if Connections is more), and opens another only where a server allows less.
+	Connections int
+
+	Connect time.Duration // for a connection, TLS included
+	Idle    time.Duration // after which a stream that brings nothing is given up; 0 for never
 
 	MaxHeader int64 // bytes of the header of an answer
 	MaxBody   int64 // bytes of a body, and of one event, as decoded

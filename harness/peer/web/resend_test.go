@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -187,5 +188,30 @@ func TestAContextThatHasEndedSendsNothing(t *testing.T) {
 	wantFailure(t, err, KindCancelled, false)
 	if requests.Load() != 0 {
 		t.Error("a connection was made")
+	}
+}
+
+// TestARequestBeginsWithItsFirstByte shows that having a connection is not yet a beginning, and that the caller knows before the peer.
+func TestARequestBeginsWithItsFirstByte(t *testing.T) {
+	here, there := net.Pipe()
+	defer here.Close()
+	c := &conn{Conn: here}
+	began := make(chan struct{}, 2)
+	b := &beginning{told: func() { began <- struct{}{} }}
+	b.got(httptrace.GotConnInfo{Conn: c})
+	if len(began) != 0 {
+		t.Error("it began without a byte")
+	}
+	go func() {
+		c.Write([]byte("x"))
+		c.Write([]byte("y"))
+		here.Close()
+	}()
+	read := make([]byte, 1)
+	if _, err := there.Read(read); err != nil || len(began) != 1 {
+		t.Errorf("%v, began %d times before its first byte was read", err, len(began))
+	}
+	if _, err := io.ReadAll(there); err != nil || len(began) != 1 || !b.seal() {
+		t.Errorf("%v, began %d times", err, len(began))
 	}
 }
