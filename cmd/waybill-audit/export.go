@@ -9,11 +9,14 @@ import (
 	"waybill/replay"
 )
 
-type exportCmd struct{ target }
+type exportCmd struct {
+	target
+	Whole bool `help:"Identity, evidence and checkpoints too: a file that every command takes in the place of a log."`
+}
 
 // Help is shown under the usage.
 func (exportCmd) Help() string {
-	return "Example:\n  waybill-audit export .waybill/log.db > events.jsonl\n\n" +
+	return "Example:\n  waybill-audit export .waybill/log.db > events.jsonl\n  waybill-audit export --whole .waybill/log.db > log.jsonl && waybill-audit replay log.jsonl\n\n" +
 		"Each line is hashed into the tree as it stands, without its line feed. It verifies nothing; see verify."
 }
 
@@ -24,6 +27,9 @@ func (c exportCmd) Run(a *app) error {
 		return err
 	}
 	defer l.Close()
+	if c.Whole {
+		return l.Export(a.ctx, a.out)
+	}
 	out := bufio.NewWriterSize(a.out, 256<<10)
 	return errors.Join(c.write(a, l, out), out.Flush())
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +33,11 @@ type cli struct {
 	Replay replayCmd `cmd:"" help:"Does every decision follow from what was recorded before it?"`
 	Show   showCmd   `cmd:"" help:"Print events of the log, with the evidence they cite."`
 	Export exportCmd `cmd:"" help:"Print the exact bytes of all events, one a line."`
+
+	Peers     peersCmd     `cmd:"" help:"Which peers were there, and how did they stand, at a moment?"`
+	Namespace namespaceCmd `cmd:"" help:"Who held which name at a moment?"`
+	Calls     callsCmd     `cmd:"" help:"Which calls were under way at a moment?"`
+	Diff      diffCmd      `cmd:"" help:"What changed between two moments?"`
 
 	Prove      proveCmd      `cmd:"" help:"Write a proof that a stranger can check: that an event is in the log, or that one checkpoint continues another."`
 	Checkproof checkproofCmd `cmd:"" help:"Does a proof hold, under a public key?"`
@@ -163,7 +167,7 @@ func classify(err error) (code string, exit int) {
 		return "undecidable", exitUndecidable
 	case errors.Is(err, store.ErrMissing):
 		return "not_initialised", exitNoLog
-	case errors.Is(err, store.ErrNotLog):
+	case errors.Is(err, store.ErrNotLog), errors.Is(err, logfile.ErrBadExport):
 		return "not_a_log", exitUsage
 	case errors.Is(err, checkpoint.ErrMalformed):
 		return "usage", exitUsage
@@ -171,53 +175,6 @@ func classify(err error) (code string, exit int) {
 		return "usage", exitUsage
 	}
 	return "internal", exitInternal
-}
-
-type replayCmd struct{ target }
-
-// Help is shown under the usage.
-func (replayCmd) Help() string {
-	return "Example:\n  waybill-audit replay .waybill/log.db --json\n\nDecides again at every observation. Exit 0 all agree, 20 altered, 21 diverged (with both sides), 22 undecidable."
-}
-
-// Run replays the log.
-func (c replayCmd) Run(a *app) error {
-	l, err := logfile.Open(c.Log)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	r, err := replay.Replay(a.ctx, l)
-	var diverged *replay.DivergedError
-	if err != nil && !errors.As(err, &diverged) {
-		return err
-	}
-	switch {
-	case c.JSON:
-		return errors.Join(a.printReplay(r, diverged), quiet(err))
-	case err != nil:
-		return err
-	}
-	_, err = fmt.Fprintf(a.out, "log %s: %d events, %d decisions decided again, %d agree\nhead %d, root %x\n", r.Log, r.Size, r.Decisions, r.Agreed, r.Size, r.Root)
-	return err
-}
-
-func (a *app) printReplay(r replay.Replayed, d *replay.DivergedError) error {
-	doc := struct {
-		Log        string      `json:"log"`
-		Size       int64       `json:"size"` // events replayed
-		Root       string      `json:"root"` // over them
-		HeadSeq    int64       `json:"head_seq"`
-		Decisions  int64       `json:"decisions"`
-		Agreed     int64       `json:"agreed"`
-		Diverged   int64       `json:"diverged"`
-		Divergence *divergence `json:"divergence,omitempty"`
-	}{Log: r.Log, Size: r.Size, Root: hex.EncodeToString(r.Root[:]), HeadSeq: r.Size, Decisions: r.Decisions, Agreed: r.Agreed}
-	if d != nil {
-		doc.Diverged = 1
-		doc.Divergence = &divergence{d.Code, d.Seq, d.Recorded, d.Redecided, d.Observation}
-	}
-	return a.printJSON(doc)
 }
 
 func (a *app) printJSON(v any) error {

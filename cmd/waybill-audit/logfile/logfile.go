@@ -4,18 +4,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"waybill/replay"
 	"waybill/store"
 )
 
 // Log is a log file opened for reading.
-type Log struct{ *store.Reader }
+type Log struct {
+	*store.Reader
+	dir string // that goes with it; "" for none
+}
 
-// Open opens the log at path. It never creates or changes a file.
+// Open opens the log at path: a log file, a backup, or an export. It never creates or
+// changes a file but for an export, which it reads into a temporary folder that Close
+// removes.
 func Open(path string) (Log, error) {
+	if isExport(path) {
+		return openExport(path)
+	}
 	r, err := store.OpenReader(path)
-	return Log{r}, err
+	return Log{Reader: r}, err
+}
+
+// Close ends the reading.
+func (l Log) Close() error { return errors.Join(l.Reader.Close(), l.remove()) }
+
+func (l Log) remove() error {
+	if l.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(l.dir)
 }
 
 // Records implements replay.Source.
