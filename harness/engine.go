@@ -94,8 +94,12 @@ func StartEngine(ctx context.Context, cfg EngineConfig) (*Engine, error) {
 		return nil, fmt.Errorf("encode the configuration: %w", err)
 	}
 	state := domain.NewState()
-	if err := Fold(ctx, cfg.Log.Reader(), cfg.Log.ID(), state); err != nil {
+	diverged, err := FoldChecked(ctx, cfg.Log.Reader(), cfg.Log.ID(), state, cfg.Log.Head().Size)
+	if err != nil {
 		return nil, err
+	}
+	if diverged != nil {
+		cfg.Logger.Error("a decision in the log does not follow", "err", diverged)
 	}
 	if cfg.Payloads != nil {
 		if err := Recover(ctx, cfg.Log.Reader(), cfg.Log.ID(), state.Head, cfg.Payloads); err != nil {

@@ -34,15 +34,19 @@ const (
 // which have ended when Fold returns. After an error the state is that of
 // the events before the one that failed.
 func Fold(ctx context.Context, src Source, logID string, s *domain.State) error {
+	return fold(ctx, src, logID, s, func(e domain.Event, _ store.Record) { s.Apply(e) })
+}
+
+func fold(ctx context.Context, src Source, logID string, s *domain.State, apply func(domain.Event, store.Record)) error {
 	a := readAhead(ctx, src, logID, s.Head)
 	defer a.stop()
 	for b := range a.ordered {
 		<-b.done
-		for _, e := range b.events {
+		for i, e := range b.events {
 			if e.Seq != s.Head+1 {
 				return fmt.Errorf("the log has event %d after %d: run waybill-audit verify", e.Seq, s.Head)
 			}
-			s.Apply(e)
+			apply(e, b.records[i])
 		}
 		if b.err != nil {
 			return b.err
