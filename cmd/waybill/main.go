@@ -15,7 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"waybill/cmd/waybill/demo"
-	"waybill/harness/peer"
+	"waybill/harness/peer/watchdog"
 )
 
 // version is what service.started and serverInfo carry.
@@ -107,7 +107,7 @@ type watchdogCmd struct{}
 
 // Run is the body of the watchdog process.
 func (watchdogCmd) Run(*app) error {
-	peer.WatchdogMain()
+	watchdog.Main()
 	return nil
 }
 

@@ -65,7 +65,7 @@ func (a *app) warnSize(m care.Measures) {
 
 type doctorCmd struct {
 	common
-	Verify bool `help:"Read every byte of the log, too."`
+	Verify bool `help:"Read every byte of the log, and decide all of it again, too."`
 }
 
 // Help is shown under the usage.
@@ -84,6 +84,7 @@ func (c doctorCmd) Run(a *app) error {
 		Ask: func(context.Context) (doctor.Service, error) { return a.askHealth(f) }}
 	if c.Verify {
 		p.Verify = func(ctx context.Context, path string) error { _, err := upkeep.Verify(ctx, path); return err }
+		p.Replay = upkeep.Replay
 	}
 	found, err := doctor.Examine(a.ctx, p)
 	if err != nil {

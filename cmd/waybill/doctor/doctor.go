@@ -74,6 +74,9 @@ type Patient struct {
 	Ask func(ctx context.Context) (Service, error)
 	// Verify reads the whole log and says what is altered; nil leaves that out.
 	Verify func(ctx context.Context, path string) error
+	// Replay decides the whole log again and says which decision does not follow; nil leaves
+	// that out.
+	Replay func(ctx context.Context, path string) error
 }
 
 // Examine looks at everything and returns what it found, in the order in which it

@@ -212,6 +212,23 @@ func TestARunningServiceIsAsked(t *testing.T) {
 }
 
 // --verify says what it found of the whole log, and an interruption ends it.
+func TestAWholeLogIsDecidedAgainWhereThatIsAsked(t *testing.T) {
+	p := newPatient(t)
+	var order []string
+	p.Verify = func(context.Context, string) error { order = append(order, "verify"); return nil }
+	p.Replay = func(_ context.Context, path string) error {
+		order = append(order, "replay "+path)
+		return fmt.Errorf("event 2 does not follow")
+	}
+	if got := codes(t, p); !slices.Equal(got, []string{"error diverged"}) || !slices.Equal(order, []string{"verify", "replay " + harness.DataDir(p.File.Data).LogFile()}) {
+		t.Errorf("%q after %q", got, order)
+	}
+	p.Verify = func(context.Context, string) error { return fmt.Errorf("altered at event 2") }
+	if got := codes(t, p); !slices.Equal(got, []string{"error altered"}) {
+		t.Errorf("what is altered is decided again: %q", got)
+	}
+}
+
 func TestVerifyIsAsked(t *testing.T) {
 	p := newPatient(t)
 	asked := ""

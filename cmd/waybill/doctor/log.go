@@ -33,6 +33,13 @@ func (c *checkup) log() {
 	}
 	if err := c.Verify(c.ctx, path); err != nil {
 		c.add(Error, "altered", path, "keep this file as a record, never edit it; put log.db back from a backup, or begin a new log: waybill restore BACKUP", "%v", err)
+		return
+	}
+	if c.Replay == nil || c.ctx.Err() != nil {
+		return
+	}
+	if err := c.Replay(c.ctx, path); err != nil {
+		c.add(Error, "diverged", path, "somebody, or a defect, wrote what was not decided: waybill-audit replay --all shows both sides of each", "%v", err)
 	}
 }
 

@@ -32,6 +32,20 @@ func Verify(ctx context.Context, path string) (replay.Verified, error) {
 	return v, errors.Join(err, l.Close())
 }
 
+// Replay decides a log again; the error names the first decision that does not follow.
+func Replay(ctx context.Context, path string) error {
+	l, err := logfile.Open(path)
+	if err != nil {
+		return err
+	}
+	_, err = replay.Replay(ctx, l)
+	var d *replay.DivergedError
+	if errors.As(err, &d) {
+		err = fmt.Errorf("event %d does not follow from what was recorded before it (%s)", d.Seq, d.Code)
+	}
+	return errors.Join(err, l.Close())
+}
+
 // Backed says what a backup holds.
 type Backed struct {
 	Log    string `json:"log"`
