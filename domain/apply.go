@@ -47,6 +47,10 @@ func (s *State) Apply(e Event) {
 		if p := s.current(d.At); p != nil && p.health == d.RequestID {
 			p.health, p.silent = 0, 0
 		}
+	case ExchangeFailed:
+		if p := s.current(d.At); p != nil && p.http() && p.health == d.RequestID && d.Code == CodeUnauthorized {
+			p.health = 0 // it could not be asked: that says nothing about it
+		}
 	default:
 		s.applyDecision(e)
 	}
@@ -196,6 +200,9 @@ func (s *State) applyLaunched(d PeerLaunched) {
 		p.closing, p.silent, p.health, p.nextTry = false, 0, 0, 0
 		p.Code, p.Reason, p.Warnings = "", "", slices.Clone(p.Config.Warnings)
 		p.probe = probe{method: d.First, respawned: d.First == MethodInitialize}
+		if p.http() {
+			p.selectedAt = 0
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func (s *State) submitted(id CallID, seq int64) *call {
 
 func (s *State) applyRouted(e Event, d CallRouted) {
 	c := s.submitted(d.CallID, e.Seq)
-	c.owner = Owner{Peer: d.Peer, Local: d.Local}
+	c.owner, c.tool = Owner{Peer: d.Peer, Local: d.Local}, d.Tool
 	c.era, c.declared, c.timeout, c.attempts = d.Era, d.Capabilities, d.Deadline, 1
 	c.deadlineAt = e.Mono + max(d.Deadline, d.Limit)*1_000_000
 	if p := s.peers[d.Peer]; p != nil {

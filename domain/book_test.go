@@ -17,6 +17,7 @@ type book struct {
 	most    int // limits.inflight
 	now     Event
 	hinted  func(peer, local string) bool // by the hints of its list
+	listed  map[string]int64              // the last catalog.accepted of each peer
 }
 
 // What a story has come to.
@@ -47,10 +48,11 @@ type story struct {
 	mayHaveRun  bool  // one of the exchanges that have ended
 	replied     int   // answers to the host
 	submitted   int   // submissions that were the call's own
+	heldSeq     int64 // of its last call.held
 }
 
 func newBook(t testing.TB) *book {
-	return &book{t: t, stories: map[string]*story{}, config: map[string]PeerConfig{},
+	return &book{t: t, stories: map[string]*story{}, config: map[string]PeerConfig{}, listed: map[string]int64{},
 		hinted: func(_, local string) bool { return local == "y" }}
 }
 
@@ -97,7 +99,7 @@ func (b *book) observation(e Event) {
 	case ExchangeFailed:
 		if s := b.of(d.At, d.RequestID); s != nil {
 			s.ground = e
-			s.mayHaveRun = s.mayHaveRun || d.Written != "no"
+			s.mayHaveRun = s.mayHaveRun || d.Written != "no" && d.Code != CodeSessionGone && d.Code != CodeUnauthorized
 		}
 	case DeadlinePassed:
 		if s := b.of(d.At, d.RequestID); s != nil {
@@ -144,6 +146,8 @@ func (b *book) decision(e Event) {
 		b.refused(e, s, d)
 	case CallSettled:
 		b.settled(e, s, d)
+	case CatalogAccepted:
+		b.listed[d.Peer] = e.Seq
 	case CallAbandoned:
 		if s.phase != sent || s.request != d.RequestID || s.at != d.At {
 			b.fail(e, s, "a request is withdrawn that is not under way")
@@ -180,7 +184,7 @@ func (b *book) held(e Event, s *story, d CallHeld) {
 	default:
 		b.fail(e, s, "held without cause")
 	}
-	s.phase = held
+	s.phase, s.heldSeq = held, e.Seq
 }
 
 func (b *book) refused(e Event, s *story, d CallRefused) {
@@ -251,7 +255,7 @@ func (b *book) bounded(e Event, s *story, rule string) {
 	for _, k := range s.byRule {
 		n += k
 	}
-	once := rule == RuleHeader || rule == RuleVersion || rule == RuleCapability
+	once := rule == RuleHeader || rule == RuleVersion || rule == RuleCapability || rule == RuleSession
 	if n > b.config[s.peer].Resends || once && s.byRule[rule] > 1 {
 		b.fail(e, s, "sent again too often")
 	}
@@ -262,11 +266,17 @@ func (b *book) justified(s *story, rule string) bool {
 	switch g := s.ground.Data.(type) {
 	case ExchangeFailed:
 		open := s.phase == sent || s.phase == held
+		if open && g.Code == CodeSessionGone && rule == RuleSession {
+			return true
+		}
 		if open && g.Code == CodeTransportLost && b.mayRunTwice(s, rule, g.Written) {
 			return true
 		}
 	case CallAnswered:
 		if s.phase == sent && b.askedAgain(s, rule, g) {
+			return true
+		}
+		if s.phase == held && rule == RuleHeader && b.listed[s.peer] > s.heldSeq && b.askedAgain(s, rule, g) { // over HTTP, with a fresh list
 			return true
 		}
 	case CallReceived:

@@ -69,7 +69,7 @@ func (s *State) route(e Event, d CallReceived, claimed taken) []Data {
 	}
 	name, b, code, reason := s.lookUp(ns, e.Time, d)
 	if code == "" {
-		code, reason = s.Config.allows(d.Host, name, b.owner.Peer)
+		code, reason = s.Config.permits(d, name, b.owner.Peer)
 	}
 	if code != "" {
 		return []Data{CallRefused{CallID: d.CallID, Code: code, Reason: reason}}
@@ -279,9 +279,9 @@ func (s *State) decideFailed(mono int64, d ExchangeFailed) []Data {
 func (d ExchangeFailed) unreadable(method string) string {
 	switch {
 	case d.Status != 0:
-		return fmt.Sprintf("%s was answered with HTTP %d (%s)", method, d.Status, d.Reason)
+		return fmt.Sprintf("%s was answered with HTTP %d (%s)", method, d.Status, clipped(d.Reason))
 	case d.Reason != "":
-		return method + " was not answered: " + d.Reason
+		return method + " was not answered: " + clipped(d.Reason)
 	case d.Code == CodeFrameTooLarge:
 		return "the answer to " + method + " was longer than limits.frame"
 	}

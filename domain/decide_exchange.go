@@ -205,12 +205,14 @@ func (d CallReceived) hold(peer string, code Code, reason string) []Data {
 }
 
 // decideHeld looks at the calls that are held, in the order of their arrival:
-// names and peers have changed.
+// names and peers have changed. Names that were merged for one context are no
+// occasion to look up a call of another, whose own may be merged next.
 func (s *State) decideHeld(e Event) []Data {
 	var out []Data
+	merged, named := e.Data.(NamespaceMerged)
 	claimed := taken{calls: map[string]int{}}
 	for _, c := range s.unended() {
-		if c.held == nil {
+		if c.held == nil || named && c.held.rule == "" && contextKey(merged.Context) != contextKey(c.received.Context) {
 			continue
 		}
 		var d Data
@@ -239,17 +241,27 @@ func (s *State) release(mono int64, c *call, ids int64) Data {
 	if s.rereading(c) {
 		return nil
 	}
-	if s.unreread(c) {
-		return CallSettled{CallID: c.id, Status: StatusProtocolError, Code: CodeHeaderMismatch, Ran: c.held.ran}
+	if code, _ := s.Config.permits(c.received, c.tool, c.owner.Peer); code != "" || s.unreread(c) {
+		return c.notSent()
 	}
 	rule := c.heldRule(p)
 	if again, ok := s.resend(mono, c, rule, "", ids); ok && rule != "" {
 		return again
 	}
 	if code, _ := p.closedFor(c.owner, c.received.Context, mono); code == CodeUnknownTool || rule == "" {
-		return CallSettled{CallID: c.id, Status: StatusLost, Code: c.held.code, Ran: c.held.ran}
+		return c.notSent()
 	}
 	return nil
+}
+
+// notSent ends a call that was held to be sent again, and is not. One that its peer
+// had answered is not lost.
+func (c *call) notSent() CallSettled {
+	status := StatusLost
+	if c.held.rule == RuleHeader {
+		status = StatusProtocolError
+	}
+	return CallSettled{CallID: c.id, Status: status, Code: c.held.code, Ran: c.held.ran}
 }
 
 // heldRule names the rule by which a held call is sent again; "" where the
@@ -312,7 +324,7 @@ func (s *State) decideWaited(d WaitPassed) []Data {
 		return []Data{CallRefused{CallID: c.id, Code: c.held.code,
 			Reason: fmt.Sprintf("the peer was not ready within %d ms (wait_ms)", c.received.Wait)}}
 	}
-	return []Data{CallSettled{CallID: c.id, Status: StatusLost, Code: c.held.code, Ran: c.held.ran}}
+	return []Data{c.notSent()}
 }
 
 // decideGivenUp ends the calls that wait to be sent again to a peer that will not
@@ -321,7 +333,7 @@ func (s *State) decideGivenUp(peer string) []Data {
 	var out []Data
 	for _, c := range s.unended() {
 		if c.held != nil && c.held.rule != "" && c.owner.Peer == peer {
-			out = append(out, CallSettled{CallID: c.id, Status: StatusLost, Code: c.held.code, Ran: c.held.ran})
+			out = append(out, c.notSent())
 		}
 	}
 	return out

@@ -19,7 +19,8 @@ func (s *State) decideHealthDue(d HealthDue) []Data {
 		within = p.Config.ProbeTimeout
 	}
 	return []Data{HealthRequested{At: p.at(), RequestID: s.nextRequest + 1, Method: method, Era: p.Era, Version: p.Version,
-		Capabilities: p.capabilities, Deadline: min(within, max(1, p.Config.HealthEvery/2)), Every: p.Config.HealthEvery}}
+		Capabilities: p.capabilities, Deadline: min(within, max(1, p.Config.HealthEvery/2)), Every: p.Config.HealthEvery,
+		Context: p.probe.context}}
 }
 
 // decideHung gives up an incarnation that let as many calls in a row pass as

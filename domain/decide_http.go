@@ -3,6 +3,7 @@ package domain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -70,9 +71,18 @@ func (s *State) decideProbeFailed(d ProbeFailed) []Data {
 // words says what became of a request.
 func (d ProbeFailed) words(method string) string {
 	if d.Status != 0 {
-		return fmt.Sprintf("%s was answered with HTTP %d (%s)", method, d.Status, d.Reason)
+		return fmt.Sprintf("%s was answered with HTTP %d (%s)", method, d.Status, clipped(d.Reason))
 	}
-	return method + " was not answered: " + d.Reason
+	return method + " was not answered: " + clipped(d.Reason)
+}
+
+// clipped keeps the beginning of a reason, so that whatever repeats it fits an event.
+func clipped(reason string) string {
+	const most = 1024 // bytes
+	if len(reason) <= most {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:most], "") + "..."
 }
 
 // decideUnauthorized closes a peer that takes none of its credentials. That says
@@ -129,14 +139,14 @@ func (s *State) decideReread(mono int64, c *call, p *Peer) []Data {
 }
 
 // rereading reports whether a call that is held for a fresh list waits on: the list
-// has not been read since, and is going to be.
+// has not been read since, and is going to be, perhaps once the peer is back.
 func (s *State) rereading(c *call) bool {
 	p := s.Peer(c.owner.Peer)
 	if c.held.rule != RuleHeader || p == nil {
 		return false
 	}
 	l := p.line(p.asked(contextKey(c.received.Context)))
-	return l != nil && (l.fetch != nil || l.dueAt != 0) && !l.readSince(c.held.seq)
+	return l != nil && (l.fetch != nil || l.dueAt != 0 || !p.canList()) && !l.readSince(c.held.seq)
 }
 
 func (l *line) readSince(seq int64) bool { return l.catalog != nil && l.catalog.Seq > seq }

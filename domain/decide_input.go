@@ -51,7 +51,7 @@ func (s *State) continuation(e Event, d CallReceived) (*call, Code, string) {
 	case !sameBytes(d.RequestState, c.requestState):
 		return nil, CodeInputMismatch, "requestState must be the exact string that came with the input_required, and absent if none came"
 	}
-	if code, reason := s.Config.allows(d.Host, d.Tool, c.owner.Peer); code != "" && d.Form == "" {
+	if code, reason := s.Config.allows(d.Host, c.tool, c.owner.Peer); code != "" {
 		return nil, code, reason
 	}
 	if code, reason := s.Peer(c.owner.Peer).closedFor(c.owner, c.received.Context, e.Mono); code != "" {

@@ -76,6 +76,7 @@ type HealthRequested struct {
 	Capabilities jsontext.Value `json:"capabilities"`
 	Deadline     int64          `json:"deadline_ms"`
 	Every        int64          `json:"every_ms"`
+	Context      string         `json:"context,omitempty"` // of a peer over HTTP: that of its probe
 }
 
 // CommandRefused says that an operator's command changes nothing.

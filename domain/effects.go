@@ -147,7 +147,7 @@ func Effects(e Event) []Effect {
 			Capabilities: d.Capabilities, Cursor: d.Cursor, Deadline: d.Deadline, Context: d.Context}}
 	case HealthRequested:
 		return []Effect{Send{At: d.At, RequestID: d.RequestID, Method: d.Method, Era: d.Era, Version: d.Version,
-			Capabilities: d.Capabilities, Deadline: d.Deadline}, Remind{At: d.At, After: d.Every}}
+			Capabilities: d.Capabilities, Deadline: d.Deadline, Context: d.Context}, Remind{At: d.At, After: d.Every}}
 	case ListDeferred:
 		return []Effect{Due{At: d.At, Context: d.Context, What: DueList, After: d.Delay}}
 	case SubscriptionRequested:

@@ -24,9 +24,14 @@ func (c Config) ContextOf(host string) string {
 	return contextWord(contextKey(h.Context))
 }
 
+// reaches reports whether a host may use a peer at all.
+func (h HostConfig) reaches(peer string) bool {
+	return h.Peers == nil || slices.Contains(h.Peers, peer)
+}
+
 // uses reports whether a host may use a tool.
 func (h HostConfig) uses(canonical, peer string) bool {
-	if h.Peers != nil && !slices.Contains(h.Peers, peer) {
+	if !h.reaches(peer) {
 		return false
 	}
 	return h.Tools == nil || slices.ContainsFunc(h.Tools, func(pattern string) bool {
@@ -54,8 +59,24 @@ func (c Config) stranger(d CallReceived) (Code, string) {
 	return "", ""
 }
 
-// ToolsFor is Tools for a host: of its context, and without what it may not use.
+// permits says why a call may not go to a tool: a call that was held may have
+// come under another configuration.
+func (c Config) permits(d CallReceived, canonical, peer string) (Code, string) {
+	if code, reason := c.stranger(d); code != "" {
+		return code, reason
+	}
+	return c.allows(d.Host, canonical, peer)
+}
+
+// ToolsFor is Tools for a host: of its context, and without what it may not use, or
+// the peers that it may not.
 func (s *State) ToolsFor(host, after string, most int, mono int64) ToolList {
 	h, ok := s.Config.host(host)
-	return s.listTools(h.Context, after, most, mono, func(name string, o Owner) bool { return ok && h.uses(name, o.Peer) })
+	out := s.listTools(h.Context, after, most, mono, func(name string, o Owner) bool { return ok && h.uses(name, o.Peer) })
+	strange := func(peer string) bool { return !ok || !h.reaches(peer) }
+	out.Stale, out.Missing = slices.DeleteFunc(out.Stale, strange), slices.DeleteFunc(out.Missing, strange)
+	for i, e := range out.Tools {
+		out.Tools[i].Collided = slices.DeleteFunc(e.Collided, func(o Owner) bool { return strange(o.Peer) })
+	}
+	return out
 }

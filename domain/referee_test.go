@@ -11,6 +11,8 @@ type referee struct {
 	request int64             // the last id that was used
 	book    *book             // the story of each call
 	allow   map[string]bool
+	web     map[string]bool // endpoints
+	now     Event           // the last observation
 	stopped bool
 }
 
@@ -25,6 +27,7 @@ type chain struct {
 	closed      map[int64]bool
 	gone        map[int64]bool // ended: a stray word that it runs means nothing
 	health      int64          // the request for a sign of life that waits
+	waits       int64          // the probe that waits
 	lost        bool           // it ended with our own watchdog
 	replaced    bool           // which another replaced
 }
@@ -62,6 +65,7 @@ func (r *referee) watch(w *world, events []Event) {
 }
 
 func (r *referee) observation(e Event) {
+	r.now = e
 	switch d := e.Data.(type) {
 	case ServiceStarted:
 		r.stopped = false
@@ -69,14 +73,14 @@ func (r *referee) observation(e Event) {
 	case ServiceStopped:
 		r.stopped = true
 	case ConfigLoaded:
-		r.allow = map[string]bool{}
+		r.allow, r.web = map[string]bool{}, map[string]bool{}
 		c, err := DecodeConfig(e.Evidence)
 		if err != nil {
 			r.t.Fatalf("event %d: %v", e.Seq, err)
 		}
 		kept := map[string]*chain{} // what is not configured any more is nobody's business
 		for _, p := range c.Peers {
-			r.allow[p.Name] = p.AllowLegacy
+			r.allow[p.Name], r.web[p.Name] = p.AllowLegacy, p.Transport == TransportHTTP
 			if r.chains[p.Name] != nil {
 				kept[p.Name] = r.chains[p.Name]
 			}
@@ -112,6 +116,8 @@ func (r *referee) decision(w *world, e Event) {
 		r.launched(d)
 	case PeerRestarted:
 		r.restarted(e, d)
+	case ProbeIssued:
+		r.probed(e, d)
 	case EraDetermined:
 		r.chains[d.Peer].decided = true
 		if c := r.chains[d.Peer]; d.Era == EraLegacy && (c.modern || !r.allow[d.Peer]) {
@@ -125,7 +131,7 @@ func (r *referee) decision(w *world, e Event) {
 		c.decided = true
 		c.closed[d.Incarnation] = true
 	case NamespaceMerged:
-		if digest := listTools(w.s).Digest; digest == "" {
+		if digest := w.s.Tools(d.Context, "", 0, 0).Digest; digest == "" {
 			r.t.Fatalf("event %d: a namespace without a digest", e.Seq)
 		}
 	case PeerAbandoned:
@@ -137,10 +143,25 @@ func (r *referee) decision(w *world, e Event) {
 	}
 }
 
+// probed: over HTTP initialize follows from an ambiguous answer to the
+// server/discover that waits, and from nothing else.
+func (r *referee) probed(e Event, d ProbeIssued) {
+	c := r.chains[d.Peer]
+	if d.Method == MethodInitialize && r.web[d.Peer] && (c.waits == 0 || !ambiguousAnswer(r.now, c.waits)) {
+		r.t.Fatalf("event %d: initialize for %s follows from %s", e.Seq, d.Peer, facts(r.t, r.now.Data))
+	}
+	if f, ok := r.now.Data.(ProbeFailed); ok && f.Class != "unauthorized" && d.Method == MethodDiscover {
+		r.t.Fatalf("event %d: %s is probed again after %s", e.Seq, d.Peer, f.Class)
+	}
+	c.waits = d.RequestID
+}
+
 func (r *referee) launched(d PeerLaunched) {
 	c := r.chains[d.Peer]
 	if d.First == MethodInitialize {
 		switch {
+		case r.web[d.Peer]:
+			r.t.Fatalf("%s, an endpoint, is started for an initialize", d.Peer)
 		case c != nil && c.lost:
 			r.t.Fatalf("%s is started for an initialize on the loss of our own watchdog", d.Peer)
 		case c == nil || d.Incarnation != c.last+1 || c.first != c.last:

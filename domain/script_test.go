@@ -24,7 +24,8 @@ var update = flag.Bool("update", false, "rewrite what follows from each observat
 // The observations:
 //
 //	start POLICY PEER...        service.started and config.loaded; PEER+legacy sets allow_legacy, PEER+fire the
-//	                            rules of underFire for the peer "a"
+//	                            rules of underFire for the peer "a"; PEER+http makes an endpoint of it, which
+//	                            keeps its lists, is asked in two contexts, and sends a call again twice
 //	clock DURATION              no observation: time passes
 //	spawned PEER                its process runs
 //	unspawned PEER CODE         its process could not be started
@@ -39,6 +40,7 @@ var update = flag.Bool("update", false, "rewrite what follows from each observat
 //	waited ID                   the time is over for which the call could be held
 //	cancel ID                   the host gives the call up
 //	mute ID                     the deadline of the call, with no sign of life since it was written
+//	listdue PEER                it is time to read its list, of the default context
 //	due PEER                    it is time for a sign of life
 //	alive PEER                  the answer to that
 //	revive PEER                 an operator's command
@@ -46,6 +48,9 @@ var update = flag.Bool("update", false, "rewrite what follows from each observat
 //	answers ID MEMBERS          the answer to the call: the members of a response
 //	deadline ID                 the deadline of the call
 //	lost ID WRITTEN             the transport of the call is gone; WRITTEN is no or maybe
+//	fails PEER CLASS STATUS     HTTP answers its probe without a message; STATUS 0 is for no answer
+//	gone PEER CAUSE             its endpoint is given up
+//	http ID CODE STATUS         HTTP answers the call without a message
 //	stop                        service.stopped
 //
 // With -update the decisions and effects are written anew.
@@ -169,7 +174,7 @@ func (w *world) obey(command string) []Event {
 	case "clock":
 		w.now += w.duration(first)
 		return nil
-	case "call", "answers", "deadline", "lost", "patient", "input", "waited", "cancel", "mute", "resend":
+	case "call", "answers", "deadline", "lost", "http", "patient", "input", "waited", "cancel", "mute", "resend":
 		return w.obeyCall(verb, first, tail)
 	case "stop":
 		return w.see(ServiceStopped{Reason: "signal"})
@@ -181,12 +186,19 @@ func (w *world) obey(command string) []Event {
 		return w.see(PeerExited{At: w.at(first), Status: w.number(tail), Cause: "exited"})
 	case "says":
 		return w.probed(first, tail)
+	case "fails":
+		class, status, _ := strings.Cut(tail, " ")
+		return w.failed(first, class, w.number(status))
+	case "gone":
+		return w.leaves(first, tail)
 	case "lists":
 		return w.listed(first, tail)
 	case "tools":
 		return w.listed(first, toolList(strings.Fields(tail)...))
 	case "silence":
 		return w.silent(first)
+	case "listdue":
+		return w.see(ListDue{At: w.at(first)})
 	case "due":
 		return w.see(HealthDue{At: w.at(first)})
 	case "alive":
@@ -245,6 +257,9 @@ func (w *world) obeyExchange(verb, id, tail string) []Event {
 		return w.see(DeadlinePassed{At: x.At, RequestID: x.RequestID})
 	case "mute":
 		return w.passes(id, true)
+	case "http":
+		code, status, _ := strings.Cut(tail, " ")
+		return w.unanswered(id, "maybe", Code(code), w.number(status))
 	}
 	return w.see(ExchangeFailed{At: x.At, RequestID: x.RequestID, Written: tail, Code: CodeTransportLost})
 }
@@ -271,10 +286,15 @@ func scriptConfig(policy string, peers []string) Config {
 	for _, p := range peers {
 		name, legacy := strings.CutSuffix(p, "+legacy")
 		name, fire := strings.CutSuffix(name, "+fire")
+		name, http := strings.CutSuffix(name, "+http")
 		pc := testPeer(name)
 		pc.AllowLegacy, pc.Capabilities = legacy, []byte(`{"elicitation":{"form":{}}}`)
 		if fire {
 			underFire(&pc)
+		}
+		if http {
+			httpPeer(&pc)
+			pc.Resends, pc.Contexts, pc.Lists = 2, []string{"alice", DefaultContext}, &ListRules{Interval: 1_000, Stale: 3_600_000}
 		}
 		c.Peers = append(c.Peers, pc)
 	}

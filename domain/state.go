@@ -90,6 +90,7 @@ type call struct {
 	receivedAt   int64        // of it: wall clock
 	erased       bool         // what was kept of it
 	owner        Owner        // the peer and tool it went to
+	tool         string       // the canonical name it was routed by
 	at           At
 	era          Era
 	reqID        int64 // of the exchange under way, or of the last one

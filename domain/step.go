@@ -47,7 +47,8 @@ func (s *State) moot(cause int64, data Data) bool {
 		c := s.calls[d.CallKey()]
 		return cause != s.receivedSeq && (c == nil || c.held == nil)
 	case CallRefused:
-		return cause != s.receivedSeq && s.calls[d.CallKey()] == nil
+		c := s.calls[d.CallKey()]
+		return cause != s.receivedSeq && (c == nil || c.held == nil)
 	case CallSettled:
 		return s.calls[d.CallKey()] == nil
 	case CallResent:
@@ -183,9 +184,13 @@ func (s *State) decideNamed(e Event, l *line) []Data {
 	return append(out, s.decideNext(e.Mono, l)...)
 }
 
-// decideClosed follows a refusal of a peer.
+// decideClosed follows a refusal of a peer. What waits for an endpoint that is tried
+// again waits on, for as long as it may.
 func (s *State) decideClosed(mono int64, peer string, code Code) []Data {
-	out := append(s.decideMerge(), s.decideGivenUp(peer)...)
+	out := s.decideMerge()
+	if p := s.Peer(peer); p == nil || !p.http() || !p.recoverable(code) {
+		out = append(out, s.decideGivenUp(peer)...)
+	}
 	return append(out, s.decideAgain(mono, peer, code)...)
 }
 

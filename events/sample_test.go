@@ -32,6 +32,7 @@ var samples = []domain.Data{
 	domain.SpawnFailed{At: notes, Code: domain.CodeSpawnFailed, Reason: "fork: no more processes"},
 	domain.PeerExited{At: notes, Status: -1, Signal: "killed", Cause: "stopped", StderrSize: 1200},
 	domain.ProbeAnswered{At: notes, Frame: frame},
+	domain.ProbeFailed{At: notes, RequestID: 2, Class: domain.ClassAmbiguous, Status: 404, Reason: "no message in it", Frame: frame},
 	domain.CatalogListed{At: notes, RequestID: 7, Frame: frame},
 	domain.CallReceived{CallID: call, DuplicateOf: "taken", Tool: "search", Generation: 2, Timeout: 1500, Arguments: bytes5, Problem: "a problem"},
 	domain.CallAnswered{CallID: call, At: notes, RequestID: 9, Result: bytes5, Facts: domain.Facts{Kind: domain.FactResult, ResultType: "complete", IsError: true}},

@@ -26,6 +26,7 @@ type history struct {
 	sent  []domain.Send       // tool calls without an end
 	mute  bool                // peers do not answer
 	keeping
+	reaching
 }
 
 // tell records an observation and what follows, and lets the peers answer.
@@ -64,10 +65,17 @@ func (h *history) act(effect domain.Effect) {
 	}
 	switch x := effect.(type) {
 	case domain.Launch:
-		h.tell(domain.PeerSpawned{At: x.At, PID: 7}, nil)
+		h.tell(domain.PeerSpawned{At: x.At, PID: h.pid(x.Peer)}, nil)
+	case domain.Stop:
+		if h.web[x.Peer] {
+			h.tell(domain.PeerExited{At: x.At, Cause: "stopped"}, nil)
+		}
 	case domain.Send:
 		switch x.Method {
 		case domain.MethodDiscover:
+			if h.fails(x) {
+				return
+			}
 			f := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}}`, x.RequestID)
 			h.tell(domain.ProbeAnswered{At: x.At, Frame: domain.RefTo(f)}, f)
 		case "tools/list":
@@ -104,7 +112,7 @@ func (h *history) listed(x domain.Send) []byte {
 // start opens a life with the named peers.
 func (h *history) start(policy string, peers ...string) {
 	h.t.Helper()
-	c := domain.Config{Node: "local", Collision: policy, Separator: "/", Inflight: 10, Partial: h.rules != nil}
+	c := domain.Config{Node: "local", Collision: policy, Separator: "/", Inflight: 10, Partial: h.rules != nil, Hosts: h.hosts}
 	for _, n := range peers {
 		p := domain.PeerConfig{Name: n, Transport: "stdio", Command: n, Pin: "pinned", LegacyRevisions: []string{}, ProbeTimeout: 1000,
 			LegacyProbeTimeout: 1000, CallTimeout: 1000, Capabilities: []byte("{}"), Repeatable: []string{}, Warnings: []string{"mind " + n}}
@@ -112,6 +120,7 @@ func (h *history) start(policy string, peers ...string) {
 			p.Refusal, p.RefusalReason, p.Pin = domain.CodeNotPinned, "run waybill pin", ""
 		}
 		p.Lists, p.Contexts = h.rules, h.contexts[n]
+		h.endpoint(&p)
 		c.Peers = append(c.Peers, p)
 	}
 	b, err := domain.EncodeConfig(c)
@@ -187,6 +196,7 @@ func makeHistory(t testing.TB) []domain.Event {
 	h.answer(domain.Facts{Kind: domain.FactError, ErrorCode: -32000})
 	h.tell(domain.ServiceStopped{Reason: "test"}, nil)
 	h.keepLists()
+	h.endpoints()
 	h.mute = true
 	h.start(domain.PrefixOnCollision, "gamma") // whose peer never answers
 	h.mute = false
@@ -205,7 +215,8 @@ func (h *history) wantAll() {
 	for _, kind := range []string{"namespace.merged", "collision.decided", "name.moved", "config.rejected", "peer.refused", "catalog.accepted",
 		"call.routed", "call.refused", "call.settled", "call.abandoned", "peer.exited", "service.stopped", "intake.shed", "noise.counted",
 		"cache.decided", "list.changed", "list.deferred", "list.due", "tools.read", "tool.changed", "tool.approved", "subscription.requested",
-		"subscription.opened", "subscription.closed", "catalog.refused", "name.flagged"} {
+		"subscription.opened", "subscription.closed", "catalog.refused", "name.flagged", "probe.failed", "era.refused", "peer.restarted",
+		"call.held", "call.resent", "tool.rejected"} {
 		if !got[kind] {
 			h.t.Fatalf("the history has no %s", kind)
 		}

@@ -31,7 +31,8 @@ func TestEachCallHasARowThatSaysHowItEnded(t *testing.T) {
 		}
 	}
 	want := []string{
-		"local/g local alpha/search: protocol_error peer_error maybe, alpha search",
+		"stranger/h3 stranger sum: refused not_allowed no,  ", "local/h2 local sum: protocol_error unauthorized no, beta sum",
+		"local/h1 local far: complete  yes, alpha far", "local/g local alpha/search: protocol_error peer_error maybe, alpha search",
 		"local/c local sum: cancelled shutting_down maybe, beta sum",
 		"local/f local search: refused name_moved no,  ",
 		"local/e local alpha_only: lost service_restarted maybe, alpha alpha_only",

@@ -129,7 +129,7 @@ func wantProof(t *testing.T, good, forged *replaytest.Log, i int) {
 // TestEveryKindOfDecisionIsForged keeps a new kind from being left out.
 func TestEveryKindOfDecisionIsForged(t *testing.T) {
 	var kinds []string
-	for _, l := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept(), replaytest.Lists()} {
+	for _, l := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept(), replaytest.Lists(), replaytest.HTTP()} {
 		for _, e := range l.Events() {
 			if e.IsDecision() {
 				kinds = append(kinds, e.Data.Kind())
@@ -152,7 +152,7 @@ func TestEveryKindOfDecisionIsForged(t *testing.T) {
 // TestAnyFieldOfAnyDecisionIsFound forges each field of each decision that the
 // logs here have.
 func TestAnyFieldOfAnyDecisionIsFound(t *testing.T) {
-	for _, good := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept(), replaytest.Lists()} {
+	for _, good := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept(), replaytest.Lists(), replaytest.HTTP()} {
 		for i, e := range good.Events() {
 			if !e.IsDecision() {
 				continue

@@ -35,6 +35,7 @@ var goodLogs = []made{
 	{"good-fire", "calls and peers under fire: sent again, held, given up, and an operator's commands", func(t *testing.T) *replaytest.Log { return replaytest.Fire() }, nil},
 	{"good-kept", "calls whose payloads are kept, and erased in each way", func(t *testing.T) *replaytest.Log { return replaytest.Kept() }, nil},
 	{"good-lists", "lists that change, in several authorization contexts, with subscriptions and tools in quarantine", func(t *testing.T) *replaytest.Log { return replaytest.Lists() }, nil},
+	{"good-http", "endpoints: modern, legacy with sessions that are gone, unauthorized, unavailable, ambiguous, elsewhere; and hosts", func(t *testing.T) *replaytest.Log { return replaytest.HTTP() }, nil},
 	{"good-tile", "one complete tile, and one event more", func(t *testing.T) *replaytest.Log { return sized(257) }, nil},
 }
 
@@ -164,7 +165,7 @@ func rewrittenSmall(t *testing.T, kind, from, to string) *replaytest.Log {
 func logFile(name string) string { return filepath.Join("testdata", name+".jsonl") }
 
 func TestLogFilesOfTestdataAreAllThere(t *testing.T) {
-	for _, m := range slices.Concat(goodLogs, badLogs) {
+	for _, m := range slices.Concat(goodLogs, badLogs, httpLogs) {
 		if *record {
 			m.record(t)
 		}
@@ -200,7 +201,7 @@ func TestLogFilesOfTestdataAreJudgedAsEver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) < len(goodLogs)+len(badLogs) {
+	if len(files) < len(goodLogs)+len(badLogs)+len(httpLogs) {
 		t.Errorf("testdata has %d log files", len(files))
 	}
 	for _, name := range files {

@@ -41,6 +41,15 @@ type Peer struct {
 	Grants    map[string]string // what it acknowledges, by context; nothing for one that is not in it
 	Lists     listScript        // in the place of Pages
 	read      map[string]int
+
+	HTTP  bool
+	Fails []Failure // what comes of its next probes, in order; a zero one is answered
+}
+
+// A Failure is an answer of HTTP to a probe that has no message in it, or none.
+type Failure struct {
+	Class  string
+	Status int
 }
 
 const started = 1_785_240_000_000_000_000 // nanoseconds since 1970; some moment
@@ -132,8 +141,16 @@ func (w *World) perform(e domain.Effect) {
 			w.step(domain.SpawnFailed{At: e.At, Code: domain.CodeSpawnFailed, Reason: "fork: no more processes"}, nil)
 			return
 		}
+		if w.peers[e.Peer].HTTP {
+			w.step(domain.PeerSpawned{At: e.At}, nil)
+			return
+		}
 		w.step(domain.PeerSpawned{At: e.At, PID: 4000 + len(w.Events)}, nil)
 	case domain.Stop:
+		if w.peers[e.Peer].HTTP {
+			w.step(domain.PeerExited{At: e.At, Cause: "stopped"}, nil)
+			return
+		}
 		w.step(domain.PeerExited{At: e.At, Status: -1, Signal: "terminated", Cause: "stopped"}, nil)
 	case domain.Send:
 		w.send(w.peers[e.Peer], e)
@@ -159,6 +176,9 @@ func (w *World) send(p *Peer, s domain.Send) {
 	default:
 		if s.Era != domain.EraUnknown {
 			w.alive(p, s)
+			return
+		}
+		if w.fails(p, s) {
 			return
 		}
 		for _, frame := range p.probe(s) {
