@@ -9,18 +9,12 @@ import "slices"
 // Observation must have Time, Mono, Data and Evidence set; Seq and Cause are
 // assigned here.
 func (s *State) Step(o Event) []Event {
-	o.Seq, o.Cause = s.Head+1, 0
-	s.Apply(o)
-	out := []Event{o}
-	queue := s.Decide(o)
-	for ; len(queue) > 0; queue = queue[1:] {
-		if s.moot(o.Seq, queue[0]) {
-			continue
-		}
-		d := Event{Seq: s.Head + 1, Time: o.Time, Mono: o.Mono, Cause: o.Seq, Data: s.numbered(queue[0])}
-		s.Apply(d)
-		out = append(out, d)
-		queue = append(queue, s.Decide(d)...)
+	t := s.Begin(o)
+	out := []Event{t.Observation()}
+	for e, ok := t.Due(0); ok; e, ok = t.Due(0) {
+		t.Drop(1)
+		t.Take(e)
+		out = append(out, e)
 	}
 	return out
 }

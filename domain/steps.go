@@ -3,7 +3,7 @@ package domain
 import "slices"
 
 // Steps are the decisions that follow from one observation, one after the other, for
-// who holds them against those that were recorded: Step takes each as it is due.
+// who holds them against those that were recorded. Step takes each as it is due.
 // Nothing else may change the state until they are through.
 type Steps struct {
 	s     *State
@@ -27,8 +27,10 @@ func (t *Steps) Observation() Event { return t.o }
 func (t *Steps) Due(i int) (Event, bool) {
 	for j := 0; j < len(t.queue); {
 		switch {
+		case j == 0 && t.s.moot(t.o.Seq, t.queue[0]):
+			t.queue = t.queue[1:]
 		case t.s.moot(t.o.Seq, t.queue[j]):
-			t.queue = slices.Delete(t.queue, j, j+1)
+			t.queue = slices.Delete(slices.Clone(t.queue), j, j+1)
 		case j == i:
 			return t.event(t.s.numbered(t.queue[j])), true
 		default:
@@ -43,7 +45,7 @@ func (t *Steps) event(d Data) Event {
 }
 
 // Drop takes away the first n decisions that are due.
-func (t *Steps) Drop(n int) { t.queue = slices.Delete(t.queue, 0, min(n, len(t.queue))) }
+func (t *Steps) Drop(n int) { t.queue = t.queue[min(n, len(t.queue)):] }
 
 // Take applies a decision and appends what follows from it. It is the caller's who drops
 // the one in whose place it stands.

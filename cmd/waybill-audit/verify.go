@@ -36,7 +36,7 @@ func (c verifyCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	v, err := replay.VerifyAgainst(a.ctx, l, kept)
+	v, err := replay.VerifyAgainst(a.ctx, a.watched(l, "verified"), kept)
 	if err != nil {
 		return err
 	}
