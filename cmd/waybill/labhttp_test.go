@@ -34,6 +34,7 @@ func (r *labRun) listen() {
 	if err := r.server.Start(); err != nil {
 		r.t.Fatal(err)
 	}
+	r.t.Cleanup(r.hangUp)
 	line, err := bufio.NewReader(said).ReadString('\n')
 	if err != nil || !strings.Contains(line, "listening on") {
 		r.t.Fatalf("the lab's endpoint said %q: %v", line, err)

@@ -20,6 +20,9 @@ const (
 // notifyWithin bounds a message that nobody answers, and the end of a session.
 const notifyWithin = 5 * time.Second
 
+// finishWithin is what an answer gets to come to its end once all that was wanted of it is there: then its connection can be used again.
+const finishWithin = 50 * time.Millisecond
+
 // endpoint is one incarnation of a peer over HTTP: the time from one probe to the next. Each request is a POST of its own, by a
 // goroutine that ends with it; a supervisor waits for all of them. The connections are the lane's, and outlast it.
 //
@@ -28,7 +31,8 @@ const notifyWithin = 5 * time.Second
 type endpoint struct {
 	link
 
-	client  *web.Client
+	client  *web.Client     // for requests
+	aside   *web.Client     // for what is sent beside them, which a peer may wait for before it answers
 	ctx     context.Context // ends everything
 	cancel  context.CancelFunc
 	hearing context.Context // ends what is heard unasked, with the incarnation
@@ -41,14 +45,14 @@ type endpoint struct {
 	version string // of the legacy era
 	session string // of the legacy era; "" for none
 	context string // in which it was initialized
-	retired bool   // it was reported as gone
+	retired bool   // it was reported as gone: the lane begins nothing any more
 }
 
 func newEndpoint(l *lane, at domain.At) *endpoint {
 	c := &endpoint{era: domain.EraUnknown}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.hearing, c.deafen = context.WithCancel(c.ctx)
-	c.link.init(l, at, c)
+	c.init(l, at, c)
 	c.keep = func(b []byte) []byte { return b } // each message has bytes of its own
 	return c
 }
@@ -76,11 +80,10 @@ func (c *endpoint) prepare() (domain.Code, string) {
 			return code, reason
 		}
 	}
-	client, err := c.lane.httpClient()
-	if err != nil {
+	if err := c.lane.connect(); err != nil {
 		return domain.CodeSpawnFailed, err.Error()
 	}
-	c.client = client
+	c.client, c.aside = c.lane.client, c.lane.aside
 	return "", ""
 }
 
@@ -88,7 +91,8 @@ func (c *endpoint) prepare() (domain.Code, string) {
 func (c *endpoint) supervise() {
 	<-c.ending
 	c.deafen()
-	if c.isRetired() {
+	retired := c.isRetired()
+	if retired {
 		c.table.failOthers(domain.CodeTransportLost)
 	} else {
 		c.table.fail(domain.CodeTransportLost)
@@ -96,8 +100,9 @@ func (c *endpoint) supervise() {
 	}
 	c.flights.Wait()
 	c.cancel()
+	c.table.fail(domain.CodeTransportLost) // nothing waits any more; what was said meanwhile is still to be reported
 	c.noise.close()
-	if !c.isRetired() {
+	if !retired {
 		c.lane.m.report(domain.PeerExited{At: c.at, Cause: c.cause})
 	}
 	c.lane.forget(&c.link)
@@ -111,7 +116,7 @@ func (c *endpoint) stop() {
 	session := c.session
 	c.mu.Unlock()
 	c.cancel()
-	if session != "" {
+	if session != "" && !c.killing.isGiven() {
 		c.farewell()
 	}
 }
@@ -147,11 +152,12 @@ func (c *endpoint) abort() {
 	}
 }
 
-// fly runs f in a goroutine that the supervisor waits for; false where nothing is begun any more.
-func (c *endpoint) fly(f func()) bool {
+// fly runs f in a goroutine that the supervisor waits for; false where nothing is begun any more. What is under way may begin more,
+// within says, where the lane may not: the supervisor may have waited by then.
+func (c *endpoint) fly(within bool, f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed || c.retired && !within {
 		return false
 	}
 	c.flights.Go(f)
@@ -165,13 +171,11 @@ func (c *endpoint) initializedIn() string {
 	return c.context
 }
 
-// send implements carrier.
+// send implements carrier. What is not begun any more was not written.
 func (c *endpoint) send(r *request) {
-	frame, body, ok := c.compose(r)
-	if !ok || c.ended() {
-		return
+	if !c.fly(false, func() { c.exchange(r) }) {
+		c.table.refuse(r, domain.CodeTransportLost)
 	}
-	c.fly(func() { c.exchange(r, frame, body) })
 }
 
 // selected implements carrier. A legacy peer is told, and then listened to; what is sent later waits for that.
@@ -186,25 +190,27 @@ func (c *endpoint) selected(e domain.SelectEra) {
 		return
 	}
 	c.lane.put(task{do: func() {
-		c.write(message.Initialized())
-		c.fly(c.listen)
+		if c.ended() {
+			return
+		}
+		c.notify(message.Initialized())
+		c.fly(false, c.listen)
 	}})
 }
 
-// write implements carrier: a notification to a legacy peer. The modern era has none over HTTP.
-func (c *endpoint) write(frame []byte) int {
+// tell implements carrier: a legacy peer has a notification posted, by nobody who waits for it. The modern era has none over HTTP.
+func (c *endpoint) tell(frame []byte) {
 	c.mu.Lock()
 	legacy := c.era == domain.EraLegacy
 	c.mu.Unlock()
-	if !legacy || c.ended() {
-		return 0
+	if legacy {
+		c.fly(false, func() { c.notify(frame) })
 	}
-	return c.notify(frame)
 }
 
 // reply implements carrier.
 func (c *endpoint) reply(answer []byte) {
-	if !c.fly(func() {
+	if !c.fly(true, func() {
 		defer c.replies.Add(-1)
 		c.notify(answer)
 	}) {
@@ -213,23 +219,21 @@ func (c *endpoint) reply(answer []byte) {
 }
 
 // notify posts a message that nobody answers.
-func (c *endpoint) notify(frame []byte) int {
+func (c *endpoint) notify(frame []byte) {
 	ctx, cancel := context.WithTimeout(c.ctx, notifyWithin)
 	defer cancel()
-	header, err := c.credentials(ctx, c.initializedIn())
+	credential, err := c.credentials(ctx, c.initializedIn())
 	if err != nil {
-		return 0
+		return
 	}
-	began := false
-	a, err := c.client.Do(ctx, web.Request{Method: "POST", Header: append(header, c.legacyHeader()...), Body: frame, Began: func() { began = true }})
-	if err == nil {
-		c.checkSession(a.Status)
-		a.Close()
+	header := append(bodyHeader(), c.sessionHeader()...)
+	a, err := c.aside.Do(ctx, web.Request{Method: "POST", Header: append(header, credential...), Body: frame})
+	if err != nil {
+		return
 	}
-	if !began {
-		return 0
-	}
-	return len(frame)
+	defer a.Finish(finishWithin)
+	c.noteCredential(c.initializedIn(), credential, a.Status)
+	c.checkSession(a.Status)
 }
 
 // farewell ends the session of a legacy peer (specification 2025-11-25, basic/transports, "Session Management"). Whether it
@@ -237,11 +241,19 @@ func (c *endpoint) notify(frame []byte) int {
 func (c *endpoint) farewell() {
 	ctx, cancel := context.WithTimeout(context.Background(), min(notifyWithin, c.lane.grace()))
 	defer cancel()
-	header, err := c.credentials(ctx, c.initializedIn())
+	c.flights.Go(func() {
+		select {
+		case <-c.killing.given:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	credential, err := c.credentials(ctx, c.initializedIn())
 	if err != nil {
 		return
 	}
-	if a, err := c.client.Do(ctx, web.Request{Method: "DELETE", Header: append(header, c.legacyHeader()...)}); err == nil {
-		a.Close()
+	a, err := c.aside.Do(ctx, web.Request{Method: "DELETE", Header: append(c.sessionHeader(), credential...)})
+	if err == nil {
+		a.Finish(finishWithin)
 	}
 }

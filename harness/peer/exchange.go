@@ -13,7 +13,11 @@ import (
 
 // exchange carries one request to its outcome, unless it has one by then: a deadline, or a withdrawal. Closing the stream is what
 // tells the peer (specification 2026-07-28, basic/transports/streamable-http, "Cancellation").
-func (c *endpoint) exchange(r *request, frame []byte, body *domain.Body) {
+func (c *endpoint) exchange(r *request) {
+	frame, body, ok := c.compose(r)
+	if !ok {
+		return
+	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	if !c.table.bind(r, cancel) {
@@ -35,11 +39,9 @@ func (c *endpoint) exchange(r *request, frame []byte, body *domain.Body) {
 		c.lost(r, err)
 		return
 	}
-	defer a.Close()
+	defer a.Finish(finishWithin)
 	c.table.heard.Add(1)
-	if a.Status == http.StatusUnauthorized {
-		c.lane.refusedCredential(r.send.Context, credential)
-	}
+	c.noteCredential(r.send.Context, credential, a.Status)
 	c.answered(ctx, r, a)
 }
 
@@ -55,7 +57,7 @@ func (c *endpoint) began(r *request, cancel context.CancelFunc) {
 // headers are those of a request beside its credential (specification 2026-07-28, basic/transports/streamable-http, "Request
 // Metadata"; 2025-11-25, basic/transports, "Protocol Version Header" and "Session Management").
 func (c *endpoint) headers(s domain.Send, body *domain.Body) ([]web.Header, domain.Code, string) {
-	h := []web.Header{{Name: "Accept", Value: "application/json, text/event-stream"}, {Name: "Content-Type", Value: "application/json"}}
+	h := bodyHeader()
 	if s.Era == domain.EraLegacy || s.Method == domain.MethodInitialize {
 		if s.Method != domain.MethodInitialize {
 			h = append(h, c.sessionHeader()...)
@@ -84,10 +86,9 @@ func (c *endpoint) headers(s domain.Send, body *domain.Body) ([]web.Header, doma
 	return h, "", ""
 }
 
-// legacyHeader is that of everything of the legacy era that is no request.
-func (c *endpoint) legacyHeader() []web.Header {
-	return append([]web.Header{{Name: "Accept", Value: "application/json, text/event-stream"}, {Name: "Content-Type", Value: "application/json"}},
-		c.sessionHeader()...)
+// bodyHeader is that of everything that is posted.
+func bodyHeader() []web.Header {
+	return []web.Header{{Name: "Accept", Value: "application/json, text/event-stream"}, {Name: "Content-Type", Value: "application/json"}}
 }
 
 // sessionHeader names the session and, from the revision on that knows it, the version.
@@ -119,23 +120,14 @@ func (c *endpoint) answered(ctx context.Context, r *request, a *web.Answer) {
 	}
 }
 
-// foreign takes an answer that is said to be no message. What shows modern behaviour rules legacy out, whatever it is said to be.
-func (c *endpoint) foreign(r *request, a *web.Answer) {
-	excerpt := a.Excerpt()
-	if probes(r.send) {
-		if body, err := a.Body(); err == nil {
-			c.suggestive(body)
-		}
-	}
-	c.wordless(r, a.Status, "no message in it", excerpt)
-}
+const maxSession = 8 << 10 // bytes of a session's id
 
 // openSession takes the id that a legacy peer gave its session, if it is one (visible ASCII).
 func (c *endpoint) openSession(id, authorization string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.context = authorization
-	if id == "" || len(id) > maxReplyID || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+	if id == "" || len(id) > maxSession || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
 		return
 	}
 	c.session = id
@@ -144,20 +136,18 @@ func (c *endpoint) openSession(id, authorization string) {
 // single reads a body that is one message.
 func (c *endpoint) single(r *request, a *web.Answer) {
 	body, err := a.Body()
-	switch {
-	case errors.Is(err, web.ErrTooLarge):
-		c.oversized(r)
-	case err != nil:
-		c.lost(r, err)
-	default:
-		c.table.heard.Add(int64(len(body)))
-		if !c.message(r, body, a.Status) {
-			c.wordless(r, a.Status, describe(body), body[:min(len(body), maxExcerpt)])
-		}
+	if err != nil {
+		c.unread(r, a.Status, err)
+		return
+	}
+	c.table.heard.Add(int64(len(body)))
+	switch c.message(r, body, a.Status) {
+	case refusal:
+		c.wordless(r, a.Status, "an error that says no more", body)
+	case elsewhere:
+		c.wordless(r, a.Status, describe(body), body)
 	}
 }
-
-const maxExcerpt = 512 // bytes of a body that are kept where it is no message
 
 // describe says what a body is that is no answer, in words of ours.
 func describe(body []byte) string {
@@ -175,37 +165,66 @@ func describe(body []byte) string {
 	return "an answer under another id"
 }
 
-// message takes one message of an answer; true if it is the answer itself. Only what comes on a request's own stream can answer it.
-func (c *endpoint) message(r *request, line []byte, status int) bool {
+// verdict is what a message of an answer is to its request.
+type verdict int
+
+const (
+	elsewhere verdict = iota // not for it
+	settled                  // the answer, which has been reported
+	refusal                  // an answer that says less than its status
+)
+
+// message takes one message of an answer. Only what comes on a request's own stream can answer it.
+func (c *endpoint) message(r *request, line []byte, status int) verdict {
 	m, err := domain.ParseMessage(line)
 	if err != nil {
-		c.receive(line)
-		return false
+		return c.unreadable(r, line)
 	}
 	if id, ok := m.RequestID(); m.Method != nil || !ok || id != r.send.RequestID {
-		if m.Method != nil || !c.suggestive(line) {
-			c.aside(m, line)
-		}
-		return false
+		c.beside(m, line)
+		return elsewhere
 	}
-	switch {
-	case c.turnedAway(r, status, line):
-		return false
-	case c.staleSession(r, status, m):
-		return false
+	if c.turnedAway(r, status, line) || c.staleSession(r, status, m) {
+		return refusal
 	}
+	c.table.bind(r, nil) // the answer may come to its end
 	c.answer(m, line)
-	return true
+	return settled
 }
 
-// aside takes a message that answers nobody here.
-func (c *endpoint) aside(m domain.Message, line []byte) {
+// unreadable takes what is no message. One that seems to answer somebody else does not.
+func (c *endpoint) unreadable(r *request, line []byte) verdict {
+	id, ok := domain.DoubtfulID(line)
+	switch {
+	case ok && id != r.send.RequestID:
+		c.stranger(line)
+	case ok && c.table.selected() != domain.EraUnknown:
+		c.table.bind(r, nil)
+		c.receive(line)
+		return settled
+	default:
+		c.receive(line)
+	}
+	return elsewhere
+}
+
+// beside takes a message that answers nobody here.
+func (c *endpoint) beside(m domain.Message, line []byte) {
 	if m.Method != nil {
 		c.receive(line)
 		return
 	}
-	id, _ := m.RequestID()
-	c.noise.count(c.stray(m, id), len(line))
+	if !c.suggestive(line) {
+		id, _ := m.RequestID()
+		c.noise.count(c.stray(m, id), len(line))
+	}
+}
+
+// stranger takes what cannot be read, and is no answer on the stream that it came on.
+func (c *endpoint) stranger(line []byte) {
+	if !c.suggestive(line) {
+		c.noise.count(unparsed(line), len(line))
+	}
 }
 
 // turnedAway reports whether the status of an answer to a probe says more than its body: who is refused, or finds nobody, learns
@@ -242,39 +261,43 @@ func probes(s domain.Send) bool {
 // stream reads a stream of events until the answer has come.
 func (c *endpoint) stream(ctx context.Context, r *request, a *web.Answer) {
 	t := tape{}
-	done, err := c.play(r, a, &t)
-	for !done && err == nil || !done && t.resumable(c, r, err) {
+	v, err := c.play(r, a, &t)
+	for v == elsewhere && t.resumable(c, r, err) {
 		var next *web.Answer
-		if next, err = c.resume(ctx, r, &t); err != nil {
-			break
+		if next, err = c.resume(ctx, r, &t); err == nil {
+			v, err = c.play(r, next, &t)
+			next.Finish(finishWithin)
 		}
-		done, err = c.play(r, next, &t)
-		next.Close()
 	}
 	switch {
-	case done:
-	case errors.Is(err, web.ErrTooLarge):
-		c.oversized(r)
+	case v == settled:
+	case v == refusal:
+		c.wordless(r, a.Status, "an error that says no more", nil)
+	case err == nil && a.Status >= http.StatusBadRequest:
+		c.wordless(r, a.Status, "a stream without the answer", nil)
 	case err == nil:
 		c.lost(r, errEnded)
 	default:
-		c.lost(r, err)
+		c.unread(r, a.Status, err)
 	}
 }
 
 var errEnded = errors.New("the stream ended without the answer")
 
-// play reads the events of one answer; true if the answer itself was among them.
-func (c *endpoint) play(r *request, a *web.Answer, t *tape) (bool, error) {
+// play reads the events of one answer, until one of them decides.
+func (c *endpoint) play(r *request, a *web.Answer, t *tape) (verdict, error) {
 	for e, err := range a.Events() {
 		if err != nil {
-			return false, err
+			return elsewhere, err
 		}
 		t.note(e)
 		c.table.heard.Add(int64(len(e.Data)) + 1)
-		if len(e.Data) > 0 && c.message(r, e.Data, a.Status) {
-			return true, nil
+		if len(e.Data) == 0 {
+			continue
+		}
+		if v := c.message(r, e.Data, a.Status); v != elsewhere {
+			return v, nil
 		}
 	}
-	return false, nil
+	return elsewhere, nil
 }

@@ -2,8 +2,9 @@ package peer
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
+	"slices"
+	"time"
 
 	"waybill/domain"
 	rules "waybill/domain/web"
@@ -33,32 +34,47 @@ func (c *endpoint) faulted(r *request, f fault, excerpt []byte) {
 }
 
 // probeFailed reports a probe that has no answer. What there was in its place is evidence.
-func (c *endpoint) probeFailed(r *request, class string, status int, reason string, excerpt []byte) {
+func (c *endpoint) probeFailed(r *request, class string, status int, reason string, body []byte) {
 	if _, ok := c.table.claim(r); !ok {
 		return
 	}
 	d := domain.ProbeFailed{At: c.at, RequestID: r.send.RequestID, Class: class, Status: status, Reason: reason}
-	var evidence []byte
-	if len(excerpt) > 0 {
-		evidence = c.lane.redact(excerpt)
+	evidence := c.excerpt(body)
+	if evidence != nil {
 		d.Frame = domain.RefTo(evidence)
 	}
 	c.lane.m.cfg.Report(d, evidence, nil)
 }
 
+const maxExcerpt = 512 // bytes of a body that are kept where it is no message
+
+// excerpt is the beginning of a body that is there as a whole; nil for none. It is cut when it has been redacted: half a secret is none that
+// could be found.
+func (c *endpoint) excerpt(body []byte) []byte {
+	if len(body) == 0 {
+		return nil
+	}
+	whole := c.lane.redact(body)
+	return slices.Clone(whole[:min(len(whole), maxExcerpt)])
+}
+
 // lost takes the loss of a request: no connection, or one that ended before the answer.
 func (c *endpoint) lost(r *request, err error) {
 	reason := string(c.lane.redact([]byte(err.Error())))
-	if probes(r.send) {
+	kind := kindOf(err)
+	switch {
+	case probes(r.send):
 		class := domain.ClassUnavailable
-		if redirected(err) {
+		if kind == web.KindRedirect {
 			class = domain.ClassRedirect
 		}
 		c.probeFailed(r, class, 0, reason, nil)
 		return
-	}
-	if redirected(err) {
+	case kind == web.KindRedirect:
 		c.faulted(r, fault{code: domain.CodeRedirect, reason: reason}, nil)
+		return
+	case kind == web.KindRequest:
+		c.faulted(r, fault{code: domain.CodeBadRequest, reason: reason}, nil)
 		return
 	}
 	if !c.table.reached(r) && c.ctx.Err() == nil && !r.settled.Load() {
@@ -67,9 +83,12 @@ func (c *endpoint) lost(r *request, err error) {
 	c.faulted(r, fault{code: domain.CodeTransportLost, reason: reason}, nil)
 }
 
-func redirected(err error) bool {
+func kindOf(err error) string {
 	var f *web.Failure
-	return errors.As(err, &f) && f.Kind == web.KindRedirect
+	if errors.As(err, &f) {
+		return f.Kind
+	}
+	return ""
 }
 
 // uncredited takes a request for which no credential could be had. It was not sent.
@@ -88,19 +107,85 @@ func (c *endpoint) oversized(r *request) {
 	c.table.oversized(r.send.RequestID)
 }
 
+// unread takes a body that did not come to its end. A refusal is one without it. The answer to a probe is not, where the rest of it
+// might have ruled legacy out.
+func (c *endpoint) unread(r *request, status int, err error) {
+	switch {
+	case refused(status) && (!probes(r.send) || rules.Fallback(status) != rules.Ambiguous):
+		c.wordless(r, status, "a body that could not be read", nil)
+	case errors.Is(err, web.ErrTooLarge):
+		c.oversized(r)
+	default:
+		c.lost(r, err)
+	}
+}
+
+func refused(status int) bool { return status >= http.StatusBadRequest }
+
+// glanceWithin is what the body of an answer gets that is said to be no message: it is for people.
+const glanceWithin = 500 * time.Millisecond
+
+// foreign takes an answer that is said to be no message. What shows modern behaviour rules legacy out, whatever it is said to be.
+func (c *endpoint) foreign(r *request, a *web.Answer) {
+	var body []byte
+	var err error
+	if probes(r.send) && rules.Fallback(a.Status) == rules.Ambiguous {
+		body, err = a.Body()
+	} else {
+		body = glance(a)
+	}
+	if err != nil {
+		c.unread(r, a.Status, err)
+		return
+	}
+	if probes(r.send) {
+		c.suggestive(body)
+	}
+	c.wordless(r, a.Status, "no message in it", body)
+}
+
+// glance reads a body that is there soon, as a whole.
+func glance(a *web.Answer) []byte {
+	closed := make(chan struct{})
+	timer := time.AfterFunc(glanceWithin, func() {
+		a.Close()
+		close(closed)
+	})
+	body, err := a.Body()
+	if !timer.Stop() {
+		<-closed
+	}
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
 // wordless takes an answer that has no message for the request in it: its status is all it says.
-func (c *endpoint) wordless(r *request, status int, what string, excerpt []byte) {
+func (c *endpoint) wordless(r *request, status int, what string, body []byte) {
 	class := rules.Fallback(status)
 	switch {
 	case probes(r.send):
-		c.probeFailed(r, classOf(class), status, what, excerpt)
-	case signOfLife(r.send):
+		c.probeFailed(r, classOf(class), status, what, body)
+	case signOfLife(r.send) && !c.lifeless(r.send, status):
 		if _, ok := c.table.claim(r); ok {
 			c.lane.m.report(domain.HealthAnswered{At: c.at, RequestID: r.send.RequestID})
 		}
 	default:
-		c.unanswered(r, status, class, what, excerpt)
+		c.unanswered(r, status, class, what, body)
 	}
+}
+
+// lifeless reports whether a status says that whoever gave it did so in the place of the peer, or that the session is over: a sign of life
+// is none then.
+func (c *endpoint) lifeless(s domain.Send, status int) bool {
+	switch status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	case http.StatusNotFound, http.StatusBadRequest:
+		return c.inSession(s)
+	}
+	return false
 }
 
 func classOf(c rules.Class) string {
@@ -118,7 +203,7 @@ func classOf(c rules.Class) string {
 }
 
 // unanswered takes such an answer to a call, a list or a subscription. A legacy session that is gone, or refused, ends the incarnation.
-func (c *endpoint) unanswered(r *request, status int, class rules.Class, what string, excerpt []byte) {
+func (c *endpoint) unanswered(r *request, status int, class rules.Class, what string, body []byte) {
 	f := fault{code: domain.CodeHTTPStatus, status: status, reason: what}
 	switch {
 	case status == http.StatusUnauthorized:
@@ -135,7 +220,7 @@ func (c *endpoint) unanswered(r *request, status int, class rules.Class, what st
 	case class == rules.Foreign:
 		f.code = domain.CodeBadResult
 	}
-	c.faulted(r, f, c.lane.redact(excerpt))
+	c.faulted(r, f, c.excerpt(body))
 }
 
 // checkSession takes the status of an answer to what is no request.
@@ -144,6 +229,3 @@ func (c *endpoint) checkSession(status int) {
 		c.retire(causeSessionGone)
 	}
 }
-
-// words is for messages.
-func (f fault) String() string { return fmt.Sprintf("%s %d %s", f.code, f.status, f.reason) }

@@ -100,7 +100,7 @@ func TestAPeerIsSilentThatWritesNothingFromTheRequestOn(t *testing.T) {
 // standsStill reports whether a process has been stopped, which is not over when the signal has been sent.
 func standsStill(t *testing.T, pid int) bool {
 	t.Helper()
-	threads, err := filepath.Glob(filepath.Join(procDir, strconv.Itoa(pid), "task", "*", "stat"))
+	threads, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "stat"))
 	if err != nil || len(threads) == 0 {
 		t.Fatalf("%d threads of %d, %v", len(threads), pid, err)
 	}

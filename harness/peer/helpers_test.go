@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,7 +71,7 @@ func of[D domain.Data](l *ledger) []D {
 }
 
 // await waits until n reports of a type are there, and returns them with what came with them.
-func await[D domain.Data](t *testing.T, l *ledger, n int) ([]D, []report) {
+func await[D domain.Data](t testing.TB, l *ledger, n int) ([]D, []report) {
 	t.Helper()
 	timeout := time.After(patience)
 	for {
@@ -108,7 +109,7 @@ func (l *ledger) story() string {
 }
 
 // poll waits for something that tells nobody.
-func poll(t *testing.T, what string, ok func() bool) {
+func poll(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -279,7 +280,7 @@ func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}
-	b, err := os.ReadFile(filepath.Join(procDir, strconv.Itoa(pid), "stat"))
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return false
 	}
@@ -288,8 +289,30 @@ func alive(pid int) bool {
 }
 
 // guardian is the number of the watchdog process that is there, or was last.
-func guardian(m *Manager) int {
-	m.spawner.mu.Lock()
-	defer m.spawner.mu.Unlock()
-	return m.spawner.guard.cmd.Process.Pid
+func guardian(m *Manager) int { return m.keeper.PID() }
+
+// childrenOf lists the processes whose parent is pid, dead ones that it has not collected too.
+func childrenOf(t testing.TB, pid int) []string {
+	t.Helper()
+	all, err := listChildren(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func listChildren(pid int) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("the children of process %d cannot be listed: %w", pid, errors.Join(err, errors.ErrUnsupported))
+	}
+	var all []string
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) { // a thread may end
+			return nil, err
+		}
+		all = append(all, strings.Fields(string(b))...)
+	}
+	return all, nil
 }

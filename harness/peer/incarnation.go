@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"waybill/domain"
 	"waybill/harness/peer/frame"
 	"waybill/harness/peer/message"
+	"waybill/harness/peer/watchdog"
 )
 
 // Causes of the end of an incarnation.
@@ -41,13 +43,13 @@ type incarnation struct {
 	choked bool // by a line over the limit
 
 	// Set by start, before the goroutines that use them.
-	child                 *child
+	child                 *watchdog.Child
 	stdin, stdout, stderr *os.File
 }
 
 func newIncarnation(l *lane, at domain.At) *incarnation {
 	c := &incarnation{broken: make(chan string, 2)}
-	c.link.init(l, at, c)
+	c.init(l, at, c)
 	c.keep = func(b []byte) []byte { return c.in.Keep(b) }
 	return c
 }
@@ -70,7 +72,7 @@ func (c *incarnation) broke(cause string) {
 func (c *incarnation) start() {
 	code, reason := c.spawn()
 	if code == "" {
-		c.lane.m.report(domain.PeerSpawned{At: c.at, PID: c.child.pid})
+		c.lane.m.report(domain.PeerSpawned{At: c.at, PID: c.child.PID})
 		go c.supervise()
 		return
 	}
@@ -90,24 +92,13 @@ func (c *incarnation) spawn() (domain.Code, string) {
 			return code, reason
 		}
 	}
-	if err := searchable(spec.Dir); err != nil {
+	if err := watchdog.Searchable(spec.Dir); err != nil {
 		return domain.CodeDirMissing, fmt.Sprintf("working directory %s: %v", spec.Dir, err)
 	}
 	if err := c.open(spec); err != nil {
 		return spawnCode(err), fmt.Sprintf("start %s: %v", spec.Path, err)
 	}
 	return "", ""
-}
-
-// searchable reports why a program could not be started in dir.
-func searchable(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return unix.ENOTDIR
-	}
-	return unix.Access(dir, unix.X_OK)
 }
 
 // spawnCode reads the system's reason. A script whose interpreter is missing is a command that is not there, too.
@@ -120,56 +111,14 @@ func spawnCode(err error) domain.Code {
 	return domain.CodeSpawnFailed
 }
 
-// open has the watchdog start the program with three new pipes. On an error nothing runs and nothing stays open.
+// open has the watchdog start the program. On an error nothing runs and nothing stays open.
 func (c *incarnation) open(spec Spec) error {
-	var theirs [3]int
-	var ours [3]*os.File
-	for i := range theirs {
-		var err error
-		if theirs[i], ours[i], err = pipe(i == 0); err != nil {
-			closePipes(theirs[:i], ours[:i])
-			return err
-		}
-	}
-	argv0 := spec.Argv0
-	if argv0 == "" {
-		argv0 = spec.Path
-	}
-	child, err := c.lane.m.spawner.start(program{Path: spec.Path, Argv: append([]string{argv0}, spec.Args...),
-		Env: spec.Env, Dir: spec.Dir}, theirs)
+	child, err := c.lane.m.keeper.Start(watchdog.Program{Path: spec.Path, Argv: append([]string{cmp.Or(spec.Argv0, spec.Path)}, spec.Args...), Env: spec.Env, Dir: spec.Dir})
 	if err != nil {
-		closePipes(theirs[:], ours[:])
 		return err
 	}
-	closePipes(theirs[:], nil)
-	c.child, c.stdin, c.stdout, c.stderr = child, ours[0], ours[1], ours[2]
+	c.child, c.stdin, c.stdout, c.stderr = child, child.Stdin, child.Stdout, child.Stderr
 	return nil
-}
-
-// pipe makes one pipe, closed on exec. Our end waits in the runtime's poller, so that closing it ends a wait; theirs blocks, as
-// programs expect.
-func pipe(toThem bool) (theirs int, ours *os.File, err error) {
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return 0, nil, fmt.Errorf("make a pipe: %w", err)
-	}
-	mine, other := fds[0], fds[1]
-	if toThem {
-		mine, other = other, mine
-	}
-	if err := unix.SetNonblock(mine, true); err != nil {
-		return 0, nil, errors.Join(err, unix.Close(mine), unix.Close(other))
-	}
-	return other, os.NewFile(uintptr(mine), "pipe"), nil
-}
-
-func closePipes(theirs []int, ours []*os.File) {
-	for _, fd := range theirs {
-		_ = unix.Close(fd)
-	}
-	for _, f := range ours {
-		_ = f.Close()
-	}
 }
 
 // selected implements carrier: a legacy peer is told in the order of what is written to it.
@@ -199,7 +148,7 @@ func (c *incarnation) supervise() {
 
 	c.noise.close()
 	c.lane.forget(&c.link)
-	c.lane.m.report(domain.PeerExited{At: c.at, Status: c.child.status, Signal: c.child.signal, Cause: cause,
+	c.lane.m.report(domain.PeerExited{At: c.at, Status: c.child.Status, Signal: c.child.Signal, Cause: cause,
 		StderrSize: c.stderrTail.total(), Replaced: cause == causeWatchdogLost})
 	close(c.done)
 }
@@ -207,7 +156,7 @@ func (c *incarnation) supervise() {
 // outlast returns when the process and its group are gone, and says why they are.
 func (c *incarnation) outlast() string {
 	select {
-	case <-c.child.exited:
+	case <-c.child.Exited:
 	case <-c.ending:
 	case cause := <-c.broken:
 		// The pipes of a process close before its end is known.
@@ -223,7 +172,7 @@ func (c *incarnation) outlast() string {
 	default:
 	}
 	// The pipes break with the watchdog, too, which is no sign of the peer's.
-	if c.child.lost && cause != causeStopped && cause != causeTooLong {
+	if c.child.Lost && cause != causeStopped && cause != causeTooLong {
 		return causeWatchdogLost
 	}
 	return cause
@@ -232,14 +181,10 @@ func (c *incarnation) outlast() string {
 // ladder ends the process: its input is closed, which asks for it; then the group is told, then killed. Where it shall be
 // killed, the last rung is the next.
 func (c *incarnation) ladder() {
-	if c.yields(func() { _ = c.stdin.Close() }) || c.yields(func() { c.child.tell(unix.SIGTERM) }) {
+	if c.yields(func() { _ = c.stdin.Close() }) || c.yields(func() { c.child.Tell(unix.SIGTERM) }) {
 		return
 	}
-	c.child.tell(unix.SIGKILL)
-	if !c.exits(watchdogPatience, nil) {
-		c.child.guard.kill() // it does not do its work: without it the groups are ended from here
-		<-c.child.exited
-	}
+	c.child.Finish()
 }
 
 // yields asks the process to end, and reports whether it did in time. One that shall be killed is not asked.
@@ -256,7 +201,7 @@ func (c *incarnation) exits(within time.Duration, cut <-chan struct{}) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
-	case <-c.child.exited:
+	case <-c.child.Exited:
 		return true
 	case <-cut:
 	case <-timer.C:
@@ -283,6 +228,9 @@ func (c *incarnation) send(r *request) {
 	}
 	c.lane.m.mark("wrote", r.send.Method)
 }
+
+// tell implements carrier.
+func (c *incarnation) tell(frame []byte) { c.write(frame) }
 
 // write writes a line and returns how much of it went into the pipe. It blocks for as long as the peer does not read, until
 // the incarnation ends. Only the lane calls it.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"waybill/domain"
+	"waybill/harness/peer/credential"
 	"waybill/harness/peer/message"
 	"waybill/harness/peer/web"
 )
@@ -27,8 +28,10 @@ type lane struct {
 	closed bool
 	newest int64
 
-	client      *web.Client            // of a peer over HTTP, from its first start on
-	credentials map[string]*credential // by authorization context
+	// Of a peer over HTTP. The clients are there from its first start on.
+	client      *web.Client                   // for requests
+	aside       *web.Client                   // for what is sent beside them, and must not wait for them
+	credentials map[string]*credential.Source // by authorization context
 
 	live   map[int64]*link // from Launch until it has been reported as gone
 	stderr *tail           // of the newest
@@ -46,9 +49,9 @@ func newLane(m *Manager, peer string) *lane {
 	l := &lane{m: m, peer: peer, spec: m.cfg.Specs[peer], done: make(chan struct{}), sweep: leastSweep, live: map[int64]*link{}}
 	l.wake.L = &l.mu
 	if l.spec.Web != nil {
-		l.credentials = map[string]*credential{}
+		l.credentials = map[string]*credential.Source{}
 		for name, spec := range l.spec.Web.Credentials {
-			l.credentials[name] = newCredential(l, spec)
+			l.credentials[name] = credential.New(spec, l.m.keeper, l.spec.Web.Learn)
 		}
 	}
 	return l
@@ -63,21 +66,31 @@ func (l *lane) run() {
 	for _, c := range l.incarnations() {
 		<-c.done
 	}
+	for _, k := range l.credentials {
+		k.Close()
+	}
 	if l.client != nil {
 		l.client.Close()
+		l.aside.Close()
 	}
 }
 
-// httpClient returns what requests are sent by. Its connections are used by one incarnation after the other.
-func (l *lane) httpClient() (*web.Client, error) {
+// connect makes what requests are sent by, once: the connections are used by one incarnation after the other. The lane's own goroutine
+// alone calls it.
+func (l *lane) connect() error {
 	if l.client != nil {
-		return l.client, nil
+		return nil
 	}
 	client, err := web.New(l.spec.Web.Options)
-	if err == nil {
-		l.client = client // by the lane's own goroutine, as this is
+	if err != nil {
+		return err
 	}
-	return client, err
+	aside, err := web.New(l.spec.Web.Options)
+	if err != nil {
+		return err
+	}
+	l.client, l.aside = client, aside
+	return nil
 }
 
 func (l *lane) next() (task, bool) {
@@ -185,7 +198,7 @@ func (l *lane) withdraw(w domain.Withdraw) {
 	}
 	l.put(task{do: func() {
 		if c.table.cancellable(r) {
-			c.carrier.write(message.Cancel(w.RequestID, w.Reason))
+			c.carrier.tell(message.Cancel(w.RequestID, w.Reason))
 		}
 	}})
 }

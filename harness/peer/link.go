@@ -14,7 +14,7 @@ import (
 type carrier interface {
 	start()                    // or reports why it could not
 	send(r *request)           // if anybody still waits for its answer
-	write(frame []byte) int    // a message that nobody answers; it returns how much of it may have gone out
+	tell(frame []byte)         // a message that nobody answers
 	reply(answer []byte)       // to a request of the peer's own; it returns at once, and takes one from replies when it is done
 	selected(domain.SelectEra) // the era is known; it returns at once
 	exclusive() bool           // an older incarnation must be gone first

@@ -14,8 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"waybill/domain"
+	"waybill/harness/peer/watchdog"
 )
 
 // The test binary plays all parts: it is run again as the watchdog, as the peers, and as a service that is killed.
@@ -32,7 +34,7 @@ const (
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVar) {
 	case "watchdog":
-		WatchdogMain()
+		watchdog.Main()
 	case "peer":
 		playScript(os.Getenv(scriptVar), os.Getenv(fileVar))
 	case "service":
@@ -64,6 +66,7 @@ func playScript(steps, file string) {
 func (s *script) play(word, rest string) error {
 	n, _ := strconv.Atoi(rest)
 	rest = strings.ReplaceAll(rest, "$ID", s.id)
+	rest = strings.ReplaceAll(rest, "$RUN", strconv.Itoa(countLines(s.file)))
 	switch word {
 	case "read":
 		return s.read()
@@ -115,6 +118,12 @@ func (s *script) play(word, rest string) error {
 		return err
 	case "note":
 		return s.write(rest)
+	case "awaits": // a file beside the notes
+		for range time.Tick(time.Millisecond) {
+			if _, err := os.Stat(s.file + ".go"); err == nil {
+				return nil
+			}
+		}
 	case "environ":
 		b, _ := json.Marshal(surroundings{os.Args, os.Environ(), workingDir()})
 		return s.write(string(b))
@@ -168,6 +177,12 @@ func (s *script) read() error {
 }
 
 func (s *script) write(line string) error { return appendLine(s.file, line) }
+
+// countLines is 0 for a file that is not there.
+func countLines(file string) int {
+	content, _ := os.ReadFile(file)
+	return bytes.Count(content, []byte("\n"))
+}
 
 func appendLine(file, line string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

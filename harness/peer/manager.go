@@ -12,6 +12,7 @@ import (
 
 	"waybill/domain"
 	"waybill/harness/peer/message"
+	"waybill/harness/peer/watchdog"
 )
 
 // What is known about a request that failed.
@@ -68,7 +69,7 @@ type Config struct {
 
 	ClientName, ClientVersion string
 
-	Watchdog    []string // argument list of the process that calls WatchdogMain
+	Watchdog    []string // argument list of the process that calls watchdog.Main
 	WatchdogEnv []string // its complete environment
 
 	// WatchdogPause is the least time between two starts of the watchdog, 1s where zero. It doubles with each start, up to 30s, until a
@@ -88,7 +89,7 @@ type Config struct {
 type Manager struct {
 	cfg     Config
 	stamper message.Stamper
-	spawner *spawner
+	keeper  *watchdog.Keeper
 
 	mu     sync.Mutex
 	lanes  map[string]*lane
@@ -107,7 +108,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		cfg.Grace = defaultGrace
 	}
 	if cfg.WatchdogPause == 0 {
-		cfg.WatchdogPause = defaultPause
+		cfg.WatchdogPause = watchdog.DefaultPause
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -116,11 +117,11 @@ func NewManager(cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	spawner, err := newSpawner(cfg.Watchdog, cfg.WatchdogEnv, cfg.WatchdogPause, cfg.Logger)
+	keeper, err := watchdog.New(cfg.Watchdog, cfg.WatchdogEnv, cfg.WatchdogPause, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{cfg: cfg, stamper: stamper, spawner: spawner, lanes: map[string]*lane{}}, nil
+	return &Manager{cfg: cfg, stamper: stamper, keeper: keeper, lanes: map[string]*lane{}}, nil
 }
 
 func (m *Manager) mark(when, method string) {
@@ -135,8 +136,8 @@ func (m *Manager) mark(when, method string) {
 //
 // A Launch ends in peer.spawned or spawn.failed. It waits until every older incarnation is gone, and ends one that has not
 // begun because it waits out its own delay; one that runs is not touched. A Send ends in exactly one of an answer,
-// exchange.failed and deadline.passed, or in nothing where it is withdrawn first; its deadline runs from this call, and is
-// put off by progress to Idle from then where Idle and Limit are set, never nearer and never beyond Limit from this call. The
+// exchange.failed (probe.failed for a probe over HTTP) and deadline.passed, or in nothing where it is withdrawn first; its
+// deadline runs from this call, and is put off by progress to Idle from then where Idle and Limit are set, never nearer and never beyond Limit from this call. The
 // answer to a ping, or to a server/discover of a known era, is health.answered.
 //
 // A subscriptions/listen waits with its deadline for its acknowledgement, subscription.acknowledged, and then without one for as long
@@ -204,7 +205,7 @@ func (m *Manager) close() error {
 	for _, l := range lanes {
 		<-l.done
 	}
-	return m.spawner.close()
+	return m.keeper.Close()
 }
 
 // lane returns the lane of a peer, made when it is first needed. After Close it is one that refuses everything.

@@ -385,7 +385,7 @@ func TestFiftyIncarnationsLeaveNothingBehind(t *testing.T) {
 
 func openFiles(t *testing.T, pid int) int {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(procDir, fmt.Sprint(pid), "fd"))
+	entries, err := os.ReadDir(filepath.Join("/proc", fmt.Sprint(pid), "fd"))
 	if err != nil {
 		t.Fatal(err)
 	}

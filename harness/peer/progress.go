@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain"
+	"waybill/harness/peer/decimal"
 	"waybill/harness/peer/message"
 )
 
@@ -16,7 +17,7 @@ const (
 
 // progress is what is known of how far a call has come, and what of it is passed on. The table's lock guards it.
 type progress struct {
-	last  *decimal
+	last  *decimal.Number
 	next  time.Time      // nothing is passed on before
 	late  jsontext.Value // what came too early, to be passed on then; a newer one takes its place
 	timer *time.Timer    // set while there is a late one
@@ -34,7 +35,7 @@ func (p *progress) stop() {
 func (c *link) progressed(m domain.Message, size int) {
 	note := message.Members(m.Params)
 	id, known := progressID(note["progressToken"])
-	now, ok := readDecimal(note["progress"])
+	now, ok := decimal.Read(note["progress"])
 	if !known || !ok || !c.table.progressed(id, now, note) {
 		c.noise.count(noiseProgress, size)
 	}
@@ -54,11 +55,11 @@ func progressID(token jsontext.Value) (int64, bool) {
 
 // progressed puts off the end of the wait for a call that has come as far as now, and passes the note on; false if
 // nobody asked for it, or the call had come so far before.
-func (t *table) progressed(id int64, now decimal, note map[string]jsontext.Value) bool {
+func (t *table) progressed(id int64, now decimal.Number, note map[string]jsontext.Value) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.waiting[id]
-	if r == nil || !r.began || !message.Tracked(r.send) || r.progress.last != nil && !r.progress.last.less(now) {
+	if r == nil || !r.began || !message.Tracked(r.send) || r.progress.last != nil && !r.progress.last.Less(now) {
 		return false
 	}
 	r.progress.last = &now

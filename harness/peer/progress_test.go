@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain"
+	"waybill/harness/peer/decimal"
 	"waybill/harness/peer/message"
 )
 
@@ -46,7 +47,7 @@ func awaited(t *table, id, deadline, idle, limit int64) *request {
 func note(s string) map[string]jsontext.Value { return message.Members(jsontext.Value(s)) }
 
 func (t *table) comes(id int64, progress string) bool {
-	now, ok := readDecimal(jsontext.Value(progress))
+	now, ok := decimal.Read(jsontext.Value(progress))
 	return ok && t.progressed(id, now, note(`{"progress":`+progress+`}`))
 }
 

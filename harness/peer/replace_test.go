@@ -1,10 +1,7 @@
 package peer
 
 import (
-	"errors"
-	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -16,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"waybill/domain"
+	"waybill/harness/peer/watchdog"
 )
 
 // live plays the service for the peers a and b, whose tools are named after them: what is reported is decided on, and what follows is
@@ -164,11 +162,11 @@ func (l *live) kill(pid int) {
 func TestPeersRecoverFromTheLossOfTheirWatchdog(t *testing.T) {
 	for name, lose := range map[string]func(*live){
 		"killed": func(l *live) { l.kill(guardian(l.Manager)) },
-		"it does not answer": func(l *live) {
+		"killed while it does not answer": func(l *live) {
 			if err := syscall.Kill(guardian(l.Manager), syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			l.spawner.guard.kill()
+			l.kill(guardian(l.Manager))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,8 +243,8 @@ func TestTenLostWatchdogsLeaveNothingBehind(t *testing.T) {
 	poll(t, "as many goroutines as with the first", func() bool { return runtime.NumGoroutine() <= threads })
 	poll(t, "as many descriptors as with the first", func() bool { return openFiles(t, os.Getpid()) <= fds })
 	watchdog := guardian(b.Manager)
-	if children := childrenByParent(); len(children[os.Getpid()]) != 1 || len(children[watchdog]) != 1 {
-		t.Errorf("%v below us, %v below the watchdog", children[os.Getpid()], children[watchdog])
+	if ours, theirs := childrenOf(t, os.Getpid()), childrenOf(t, watchdog); len(ours) != 1 || len(theirs) != 1 {
+		t.Errorf("%v below us, %v below the watchdog", ours, theirs)
 	}
 	for _, d := range of[domain.PeerSpawned](b.ledger)[:10] {
 		if alive(d.PID) {
@@ -256,75 +254,6 @@ func TestTenLostWatchdogsLeaveNothingBehind(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestAWatchdogLostWhileAPeerStarts(t *testing.T) {
-	b := newBench(t, func(c *Config) { c.WatchdogPause = time.Millisecond }, "serve {}")
-	lost := guardian(b.Manager)
-	if err := syscall.Kill(lost, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	b.Do(domain.Launch{At: at1}, nil)
-	poll(t, "the watchdog has its order", func() bool {
-		b.spawner.guard.mu.Lock()
-		defer b.spawner.guard.mu.Unlock()
-		return len(b.spawner.guard.children) == 1
-	})
-	if err := syscall.Kill(lost, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	failed, _ := await[domain.SpawnFailed](t, b.ledger, 1)
-	if d := failed[0]; d.At != at1 || d.Code != domain.CodeSpawnFailed || !strings.Contains(d.Reason, "watchdog") {
-		t.Errorf("%+v", d)
-	}
-	poll(t, "another watchdog", func() bool { return guardian(b.Manager) != lost })
-	b.Do(domain.Launch{At: domain.At{Peer: "p", Incarnation: 2}}, nil)
-	await[domain.PeerSpawned](t, b.ledger, 1)
-	if got := b.story(); got != "spawn.failed peer.spawned" {
-		t.Errorf("reported %s", got)
-	}
-}
-
-// A watchdog that is killed with an order unread resets its socket; what it said before names a group that has to be ended.
-func TestTheLastWordsOfAWatchdogAreHeard(t *testing.T) {
-	ours, file, err := socketPair()
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := packetConn(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone, orphan := exec.Command("/bin/true"), exec.Command(self(t))
-	orphan.Env = []string{roleVar + "=peer", scriptVar + "=hang"}
-	orphan.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	for _, cmd := range []*exec.Cmd{gone, orphan} {
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() { // it is a child of the test, and may have been collected as an orphan
-		_, _ = orphan.Process.Kill(), orphan.Wait()
-		_ = orphan.Process.Release()
-	})
-	g := &guard{conn: ours, cmd: gone, log: slog.New(slog.DiscardHandler), done: make(chan struct{}), children: map[int64]*child{}}
-	c, err := g.register()
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(sendPacket(theirs, notice{Child: c.id, What: noticeStarted, PID: orphan.Process.Pid}),
-		sendPacket(ours, order{Child: 99, Signal: 15}), theirs.Close())
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.listen()
-	if err := <-c.started; err != nil {
-		t.Fatal(err)
-	}
-	if <-c.exited; !c.lost || c.pid != orphan.Process.Pid {
-		t.Errorf("%+v", c)
-	}
-	dead(t, orphan.Process.Pid)
 }
 
 // The program of the watchdog is gone for a while, as during an update of it.
@@ -386,8 +315,8 @@ func TestWhatALostWatchdogLooksLike(t *testing.T) {
 		causeStopped: causeStopped, causeTooLong: causeTooLong} {
 		for _, lost := range []bool{true, false} {
 			c := newIncarnation(newLane(&Manager{cfg: Config{Grace: patience}}, "p"), at1)
-			c.child = &child{exited: make(chan struct{}), lost: lost}
-			close(c.child.exited)
+			c.child = &watchdog.Child{Exited: make(chan struct{}), Lost: lost}
+			close(c.child.Exited)
 			if cause != causeExited {
 				c.end(cause)
 			}
@@ -398,36 +327,5 @@ func TestWhatALostWatchdogLooksLike(t *testing.T) {
 				t.Errorf("%s, lost %t: reported as %s", cause, lost, got)
 			}
 		}
-	}
-}
-
-func TestPaceOfReplacement(t *testing.T) {
-	now := time.Unix(0, 0)
-	p := newPace(time.Second, now)
-	for _, c := range []struct{ after, wait time.Duration }{
-		{time.Hour, 0},             // the first one lasted
-		{time.Millisecond, 1999e6}, // the second one did not
-		{0, 4 * time.Second},       // and later each time
-		{3 * time.Second, 5e9},     // from one start to the next
-		{0, 16 * time.Second},      //
-		{0, 30 * time.Second},      // but not ever later
-		{0, 30 * time.Second},      //
-		{59 * time.Second, 0},      // not long enough to begin anew
-		{0, 30 * time.Second},      //
-		{time.Minute, 0},           // long enough
-		{time.Second, time.Second}, //
-		{0, 4 * time.Second},       //
-	} {
-		now = now.Add(c.after)
-		if got := p.next(now); got != c.wait {
-			t.Errorf("%v after the last start it waits %v, want %v", c.after, got, c.wait)
-		}
-		now = now.Add(c.wait)
-	}
-	if p := newPace(time.Second, now); p.next(now) != time.Second {
-		t.Error("a second start within the first second")
-	}
-	if p := newPace(time.Hour, now); p.next(now) != time.Hour || p.next(now.Add(time.Hour)) != time.Hour {
-		t.Error("a longer pause than the longest is not kept")
 	}
 }

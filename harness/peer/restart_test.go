@@ -142,9 +142,8 @@ func TestAThousandRestartsLeaveNothingBehind(t *testing.T) {
 	poll(t, "as many goroutines as after the first", func() bool { return runtime.NumGoroutine() <= threads })
 	poll(t, "as many descriptors as after the first", func() bool { return openFiles(t, os.Getpid()) == fds })
 	poll(t, "as many descriptors in the watchdog", func() bool { return openFiles(t, watchdog) == theirs })
-	children := childrenByParent()
-	if len(children[watchdog]) != 0 || len(children[os.Getpid()]) != 1 {
-		t.Errorf("processes are left, dead or alive: %v below the watchdog, %v below us", children[watchdog], children[os.Getpid()])
+	if theirs, ours := childrenOf(t, watchdog), childrenOf(t, os.Getpid()); len(theirs) != 0 || len(ours) != 1 {
+		t.Errorf("processes are left, dead or alive: %v below the watchdog, %v below us", theirs, ours)
 	}
 	exits := of[domain.PeerExited](b.ledger)
 	for _, exit := range exits {

@@ -12,41 +12,43 @@ import (
 	"waybill/harness/peer/web"
 )
 
-// Times between two tries to go on with a stream of a legacy peer, where it does not say itself.
+// Times between two tries to go on with a stream of a legacy peer.
 const (
-	firstRetry   = time.Second
-	longestRetry = 30 * time.Second
-	mostRetries  = 10 // in a row that brought nothing
+	firstRetry   = time.Second // where it does not say itself
+	leastRetry   = 100 * time.Millisecond
+	longestRetry = 30 * time.Second // where it does not say more
+	mostRetries  = 10               // in a row that brought nothing
 )
 
 // tape is what is known of a stream that may break off: where it was, and when it may be asked for again.
 type tape struct {
 	last    string // id of the last event
-	pause   time.Duration
-	said    bool // the pause is the peer's
+	said    bool   // the peer said how long to wait
+	retry   time.Duration
 	nothing int  // tries in a row that brought no event
+	over    bool // it cannot be gone on with
 }
 
 func (t *tape) note(e web.Event) {
-	if e.ID != "" {
+	if e.HasID {
 		t.last = e.ID
 	}
-	if e.Retry > 0 {
-		t.pause, t.said = min(e.Retry, longestRetry), true
+	if e.HasRetry {
+		t.said, t.retry = true, e.Retry
 	}
-	if e.ID != "" || len(e.Data) > 0 {
+	if e.HasID || len(e.Data) > 0 {
 		t.nothing = 0
 	}
 }
 
-// wait is the time before the next try, which grows while they bring nothing.
+// wait is the time before the next try. It is never less than the peer said, and grows while tries bring nothing.
 func (t *tape) wait() time.Duration {
-	if t.pause == 0 {
-		t.pause = firstRetry
+	pause := firstRetry
+	if t.said {
+		pause = max(t.retry, leastRetry)
 	}
-	pause := t.pause
-	if t.nothing > 0 && !t.said {
-		t.pause = min(2*t.pause, longestRetry)
+	if pause < longestRetry {
+		pause = min(pause<<min(t.nothing, mostRetries), longestRetry)
 	}
 	t.nothing++
 	return pause
@@ -55,23 +57,29 @@ func (t *tape) wait() time.Duration {
 // resumable reports whether a stream that broke off before the answer can be gone on with: in the legacy era, where the peer numbers its
 // events (specification 2025-11-25, basic/transports, "Resumability and Redelivery"). The modern era has nothing of the kind.
 func (t *tape) resumable(c *endpoint, r *request, err error) bool {
-	return r.send.Era == domain.EraLegacy && t.last != "" && t.nothing < mostRetries && !errors.Is(err, web.ErrTooLarge) && c.ctx.Err() == nil
+	return r.send.Era == domain.EraLegacy && t.last != "" && !t.over && t.nothing < mostRetries && !errors.Is(err, web.ErrTooLarge) &&
+		!r.settled.Load() && c.ctx.Err() == nil
 }
 
-// resume asks for the rest of a stream. The caller closes what it gets.
+// resume asks for the rest of a stream, when it is time. The caller closes what it gets. After an error it may be tried again, unless the
+// tape is over.
 func (c *endpoint) resume(ctx context.Context, r *request, t *tape) (*web.Answer, error) {
 	if err := pause(ctx, t.wait()); err != nil {
 		return nil, err
 	}
-	a, err := c.get(ctx, r.send.Context, t.last)
-	if err != nil {
-		return nil, err
+	a, err := c.get(ctx, r.send.Context, t.last, false)
+	if err != nil || carries(a) {
+		return a, err
 	}
-	if a.Status != http.StatusOK || rules.Judge(a.Status, a.Type()) != rules.Stream {
-		a.Close()
-		return nil, fmt.Errorf("the stream ended without the answer, and could not be gone on with (HTTP %d)", a.Status)
-	}
-	return a, nil
+	defer a.Finish(finishWithin)
+	c.checkSession(a.Status) // the request was taken while there was one: it is lost, not turned away
+	t.over = a.Status != http.StatusUnauthorized && rules.Fallback(a.Status) != rules.Unavailable
+	return nil, fmt.Errorf("the stream ended without the answer, and could not be gone on with (HTTP %d)", a.Status)
+}
+
+// carries reports whether an answer is a stream.
+func carries(a *web.Answer) bool {
+	return a.Status == http.StatusOK && rules.Judge(a.Status, a.Type()) == rules.Stream
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -85,7 +93,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (c *endpoint) get(ctx context.Context, authorization, after string) (*web.Answer, error) {
+func (c *endpoint) get(ctx context.Context, authorization, after string, stays bool) (*web.Answer, error) {
 	credential, err := c.credentials(ctx, authorization)
 	if err != nil {
 		return nil, err
@@ -94,7 +102,11 @@ func (c *endpoint) get(ctx context.Context, authorization, after string) (*web.A
 	if after != "" {
 		h = append(h, web.Header{Name: rules.LastEventField, Value: after})
 	}
-	return c.client.Do(ctx, web.Request{Method: "GET", Header: append(h, credential...), Stays: true})
+	a, err := c.client.Do(ctx, web.Request{Method: "GET", Header: append(h, credential...), Stays: stays})
+	if err == nil {
+		c.noteCredential(authorization, credential, a.Status)
+	}
+	return a, err
 }
 
 // listen hears what a legacy peer says unasked, for as long as the incarnation lasts, if it has anything to say (specification 2025-11-25,
@@ -110,15 +122,16 @@ func (c *endpoint) listen() {
 
 // hear plays the stream once; false where there is none to be had.
 func (c *endpoint) hear(ctx context.Context, t *tape) bool {
-	a, err := c.get(ctx, c.initializedIn(), t.last)
+	a, err := c.get(ctx, c.initializedIn(), t.last, true)
 	if err != nil {
 		return ctx.Err() == nil
 	}
-	defer a.Close()
-	c.checkSession(a.Status)
-	if rules.Judge(a.Status, a.Type()) != rules.Stream {
-		return rules.Fallback(a.Status) == rules.Unavailable
+	if !carries(a) {
+		defer a.Finish(finishWithin)
+		c.checkSession(a.Status)
+		return t.again(a.Status)
 	}
+	defer a.Close()
 	for e, err := range a.Events() {
 		if err != nil {
 			break
@@ -132,12 +145,30 @@ func (c *endpoint) hear(ctx context.Context, t *tape) bool {
 	return true
 }
 
+// again reports whether a stream that was refused may be had yet: later, with another token, or from its beginning.
+func (t *tape) again(status int) bool {
+	switch {
+	case rules.Fallback(status) == rules.Unavailable:
+		return true
+	case status == http.StatusUnauthorized:
+		return t.nothing < mostRetries
+	case t.last != "" && rules.Fallback(status) == rules.Ambiguous:
+		t.last = ""
+		return true
+	}
+	return false
+}
+
 // unsolicited takes a message that is on nobody's stream. An answer there is nobody's.
 func (c *endpoint) unsolicited(line []byte) {
 	m, err := domain.ParseMessage(line)
-	if err != nil || m.Method != nil {
-		c.receive(line)
+	if err == nil {
+		c.beside(m, line)
 		return
 	}
-	c.aside(m, line)
+	if _, answers := domain.DoubtfulID(line); answers {
+		c.stranger(line)
+		return
+	}
+	c.receive(line)
 }

@@ -1,4 +1,4 @@
-package peer
+package watchdog
 
 import (
 	"bytes"
@@ -14,12 +14,12 @@ import (
 
 // The service and its watchdog talk over one pair of sequenced-packet sockets: a message arrives whole, with its descriptors.
 
-// program is what the watchdog is to run. It travels in a memory file beside the order, because an environment may be larger than a
+// Program is what a watchdog is to run. It travels in a memory file beside the order, because an environment may be larger than a
 // packet.
-type program struct {
-	Path      string
-	Argv, Env []string
-	Dir       string
+type Program struct {
+	Path      string   // executed as given, without a shell and without a search
+	Argv, Env []string // the complete ones
+	Dir       string   // working directory; the service's own where empty
 }
 
 // order is a message to the watchdog. Without a signal it starts a program, and four descriptors come with it: the
@@ -127,7 +127,7 @@ func descriptors(rights []byte) ([]int, error) {
 }
 
 // writeProgram puts p into a memory file: it may hold secrets, which have no place on a disk.
-func writeProgram(p program) (*os.File, error) {
+func writeProgram(p Program) (*os.File, error) {
 	fd, err := unix.MemfdCreate("program", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make a memory file: %w", err)
@@ -140,10 +140,10 @@ func writeProgram(p program) (*os.File, error) {
 }
 
 // readProgram reads what writeProgram wrote, and closes the file.
-func readProgram(fd int) (program, error) {
+func readProgram(fd int) (Program, error) {
 	f := os.NewFile(uintptr(fd), "program")
 	defer f.Close()
-	var p program
+	var p Program
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return p, err
 	}

@@ -1,4 +1,4 @@
-package peer
+package watchdog
 
 import (
 	"errors"
@@ -7,17 +7,20 @@ import (
 	"time"
 )
 
+// DefaultPause is a good least time between two starts of the watchdog.
+const DefaultPause = time.Second
+
 const (
-	defaultPause = time.Second
 	longestPause = 30 * time.Second
 	steadyLife   = time.Minute
 )
 
-// spawner keeps one watchdog process at a time, and starts another when it is gone, for whatever reason, until it is closed. The new
+// Keeper keeps one watchdog process at a time, and starts another when it is gone, for whatever reason, until it is closed. The new
 // one starts when everything of the old one is ended. Its methods may be called at once from several goroutines.
-type spawner struct {
+type Keeper struct {
 	argv, env []string
 	log       *slog.Logger
+	once      sync.Once
 	closing   chan struct{}
 	done      chan struct{} // closed when no watchdog is left and none will be started; err is set then
 	err       error
@@ -27,40 +30,62 @@ type spawner struct {
 	down  error  // why none can be started, since the newest was lost
 }
 
-func newSpawner(argv, env []string, pause time.Duration, log *slog.Logger) (*spawner, error) {
+// New starts a watchdog process: a program that calls Main, with its argument list and its complete environment. From one start to the next
+// at least the pause goes by, twice as long each time, up to 30s, until a watchdog has lasted a minute.
+func New(argv, env []string, pause time.Duration, log *slog.Logger) (*Keeper, error) {
 	g, err := startGuard(argv, env, log)
 	if err != nil {
 		return nil, err
 	}
-	s := &spawner{argv: argv, env: env, log: log, closing: make(chan struct{}), done: make(chan struct{}), guard: g}
+	s := &Keeper{argv: argv, env: env, log: log, closing: make(chan struct{}), done: make(chan struct{}), guard: g}
 	go s.run(g, newPace(pause, time.Now()))
 	return s, nil
 }
 
-// start is that of the watchdog that is there. While there is none it fails at once.
-func (s *spawner) start(p program, stdio [3]int) (*child, error) {
+// Start has a program run in a group of its own, with three new pipes. The error is the system's reason, which errors.Is finds, or says that
+// there is no watchdog: then it fails at once. On an error nothing runs and nothing stays open.
+func (s *Keeper) Start(p Program) (*Child, error) {
 	g, err := s.present()
 	if err != nil {
 		return nil, err
 	}
-	return g.start(p, stdio)
+	theirs, ours, err := pipes()
+	if err != nil {
+		return nil, err
+	}
+	c, err := g.start(p, theirs)
+	closePipes(theirs[:], nil)
+	if err != nil {
+		closePipes(nil, ours[:])
+		return nil, err
+	}
+	c.Stdin, c.Stdout, c.Stderr = ours[0], ours[1], ours[2]
+	return c, nil
 }
 
-func (s *spawner) present() (*guard, error) {
+// PID is the number of the watchdog process that is there, or was last.
+func (s *Keeper) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.guard.cmd.Process.Pid
+}
+
+func (s *Keeper) present() (*guard, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.guard, s.down
 }
 
-// close ends the watchdog, and with it every process that is left below it. It returns when that is done; it is called once.
-func (s *spawner) close() error {
-	close(s.closing)
+// Close ends the watchdog, and with it every process that is left below it. It returns when that is done. A watchdog that was
+// lost and not replaced is an error.
+func (s *Keeper) Close() error {
+	s.once.Do(func() { close(s.closing) })
 	<-s.done
 	return s.err
 }
 
 // run owns which watchdog there is.
-func (s *spawner) run(g *guard, p *pace) {
+func (s *Keeper) run(g *guard, p *pace) {
 	defer close(s.done)
 	for {
 		select {
@@ -77,7 +102,7 @@ func (s *spawner) run(g *guard, p *pace) {
 }
 
 // replace starts another watchdog, however often it has to be tried; nil where the service closes first.
-func (s *spawner) replace(p *pace) *guard {
+func (s *Keeper) replace(p *pace) *guard {
 	for {
 		timer := time.NewTimer(p.next(time.Now()))
 		select {
@@ -98,7 +123,7 @@ func (s *spawner) replace(p *pace) *guard {
 	}
 }
 
-func (s *spawner) set(g *guard, down error) {
+func (s *Keeper) set(g *guard, down error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down = down; g != nil {

@@ -1,4 +1,4 @@
-package peer
+package decimal
 
 import (
 	"bytes"
@@ -14,24 +14,25 @@ const (
 	maxExponent = 1 << 32 // of a number that is compared
 )
 
-// decimal is a number as JSON writes it, exactly: 0.digits * 10^point, with no zero at either end of the digits. Zero has none.
-type decimal struct {
+// Number is a number as JSON writes it, exactly: 0.digits * 10^point, with no zero at either end of the digits. Zero has none. Two
+// that stand for the same are equal.
+type Number struct {
 	negative bool
 	digits   string
 	point    int64
 }
 
-// readDecimal reads a number; false if v is none, or one that is absurdly long or large.
-func readDecimal(v jsontext.Value) (decimal, bool) {
+// Read reads a number as JSON writes it; false if v is none, or one that is absurdly long or large.
+func Read(v jsontext.Value) (Number, bool) {
 	if v.Kind() != '0' || len(v) > maxNumber {
-		return decimal{}, false
+		return Number{}, false
 	}
 	mantissa, exponent, scaled := strings.Cut(string(bytes.ToLower(v)), "e")
 	power := int64(0)
 	if scaled {
 		var err error
 		if power, err = strconv.ParseInt(exponent, 10, 64); err != nil || max(power, -power) > maxExponent {
-			return decimal{}, false
+			return Number{}, false
 		}
 	}
 	mantissa, negative := strings.CutPrefix(mantissa, "-")
@@ -39,13 +40,13 @@ func readDecimal(v jsontext.Value) (decimal, bool) {
 	digits := strings.TrimLeft(whole+fraction, "0")
 	point := power + int64(len(whole)) - int64(len(whole+fraction)-len(digits))
 	if digits = strings.TrimRight(digits, "0"); digits == "" {
-		return decimal{}, true
+		return Number{}, true
 	}
-	return decimal{negative, digits, point}, true
+	return Number{negative, digits, point}, true
 }
 
-// less reports whether d is less than e.
-func (d decimal) less(e decimal) bool {
+// Less reports whether d is less than e.
+func (d Number) Less(e Number) bool {
 	switch {
 	case d.sign() != e.sign():
 		return d.sign() < e.sign()
@@ -55,7 +56,7 @@ func (d decimal) less(e decimal) bool {
 	return d.magnitude(e) < 0
 }
 
-func (d decimal) sign() int {
+func (d Number) sign() int {
 	switch {
 	case d.digits == "":
 		return 0
@@ -66,6 +67,6 @@ func (d decimal) sign() int {
 }
 
 // magnitude compares without the signs, which are the same.
-func (d decimal) magnitude(e decimal) int {
+func (d Number) magnitude(e Number) int {
 	return cmp.Or(cmp.Compare(d.point, e.point), strings.Compare(d.digits, e.digits))
 }

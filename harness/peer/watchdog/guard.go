@@ -1,4 +1,4 @@
-package peer
+package watchdog
 
 import (
 	"errors"
@@ -31,20 +31,24 @@ type guard struct {
 
 	mu       sync.Mutex
 	last     int64
-	children map[int64]*child // nil once the watchdog is lost or closed
+	children map[int64]*Child // nil once the watchdog is lost or closed
 	closing  bool
 }
 
-// child is one process that the watchdog started.
-type child struct {
+// Child is one process that a watchdog started, in a group of its own. Its methods may be called at once from several goroutines.
+type Child struct {
+	PID                   int
+	Stdin, Stdout, Stderr *os.File // our ends; they are the caller's to close
+
+	// Exited is closed when the process and its group are gone. What follows is set then.
+	Exited chan struct{}
+	Status int    // exit status, or -1 where a signal ended it
+	Signal string // by name
+	Lost   bool   // the watchdog was lost first, and the group was killed in its place
+
 	guard   *guard
 	id      int64
-	pid     int           // set before started
-	started chan error    // gets one value
-	exited  chan struct{} // closed when the process and its group are gone; the fields below are set then
-	status  int
-	signal  string
-	lost    bool // the watchdog was lost first
+	started chan error // gets one value; PID is set before
 }
 
 func startGuard(argv, env []string, log *slog.Logger) (*guard, error) {
@@ -62,14 +66,14 @@ func startGuard(argv, env []string, log *slog.Logger) (*guard, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the watchdog: %w", err), ours.Close())
 	}
-	g := &guard{conn: ours, cmd: cmd, log: log, done: make(chan struct{}), children: map[int64]*child{}}
+	g := &guard{conn: ours, cmd: cmd, log: log, done: make(chan struct{}), children: map[int64]*Child{}}
 	go g.listen()
 	return g, nil
 }
 
 // start has a program run with the given descriptors as its standard input, output and error, which stay the caller's to
 // close. The error is the system's reason, or errWatchdogLost.
-func (g *guard) start(p program, stdio [3]int) (*child, error) {
+func (g *guard) start(p Program, stdio [3]int) (*Child, error) {
 	f, err := writeProgram(p)
 	if err != nil {
 		return nil, err
@@ -91,10 +95,23 @@ func (g *guard) start(p program, stdio [3]int) (*child, error) {
 	return c, nil
 }
 
-// tell signals the whole group of c, if it is still there.
-func (c *child) tell(signal unix.Signal) {
+// Tell signals the whole group of c, if it is still there.
+func (c *Child) Tell(signal unix.Signal) {
 	// A watchdog that cannot be reached is lost: listen sees it and kills the groups.
 	_ = sendPacket(c.guard.conn, order{Child: c.id, Signal: int(signal)})
+}
+
+// Finish kills the whole group of c and returns when it is gone.
+func (c *Child) Finish() {
+	c.Tell(unix.SIGKILL)
+	timer := time.NewTimer(watchdogPatience)
+	defer timer.Stop()
+	select {
+	case <-c.Exited:
+	case <-timer.C:
+		c.guard.kill() // it does not do its work: without it the groups are ended from here
+		<-c.Exited
+	}
 }
 
 // kill ends a watchdog that does not answer. listen then ends every peer.
@@ -117,19 +134,19 @@ func (g *guard) close() error {
 	return nil
 }
 
-func (g *guard) register() (*child, error) {
+func (g *guard) register() (*Child, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.children == nil || g.closing {
 		return nil, errWatchdogLost
 	}
 	g.last++
-	c := &child{guard: g, id: g.last, started: make(chan error, 1), exited: make(chan struct{})}
+	c := &Child{guard: g, id: g.last, started: make(chan error, 1), Exited: make(chan struct{})}
 	g.children[c.id] = c
 	return c, nil
 }
 
-func (g *guard) forget(id int64) *child {
+func (g *guard) forget(id int64) *Child {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.children[id]
@@ -171,7 +188,7 @@ func (g *guard) hear(n notice) {
 		c := g.children[n.Child]
 		g.mu.Unlock()
 		if c != nil {
-			c.pid = n.PID
+			c.PID = n.PID
 			c.started <- nil
 		}
 	case noticeFailed:
@@ -185,12 +202,12 @@ func (g *guard) hear(n notice) {
 	}
 }
 
-func (c *child) end(status, signal int) {
-	c.status = status
+func (c *Child) end(status, signal int) {
+	c.Status = status
 	if signal != 0 {
-		c.signal = unix.SignalName(unix.Signal(signal))
+		c.Signal = unix.SignalName(unix.Signal(signal))
 	}
-	close(c.exited)
+	close(c.Exited)
 }
 
 // abandon does the watchdog's last work in its place: the groups it started are killed. What had left its group is beyond
@@ -204,8 +221,8 @@ func (g *guard) abandon() {
 	}
 	g.mu.Unlock()
 	for _, c := range children {
-		if c.pid != 0 {
-			_ = unix.Kill(-c.pid, unix.SIGKILL)
+		if c.PID != 0 {
+			_ = unix.Kill(-c.PID, unix.SIGKILL)
 		}
 	}
 	patience := time.Now().Add(orphanPatience)
@@ -215,16 +232,16 @@ func (g *guard) abandon() {
 }
 
 // outlive waits for the group to go and lets those who wait for c know. The watchdog's status of it is lost.
-func (c *child) outlive(patience time.Time) {
-	if c.pid == 0 {
+func (c *Child) outlive(patience time.Time) {
+	if c.PID == 0 {
 		c.started <- errWatchdogLost
 		return
 	}
-	for unix.Kill(-c.pid, 0) == nil && time.Now().Before(patience) {
+	for unix.Kill(-c.PID, 0) == nil && time.Now().Before(patience) {
 		// A service that is the first process of a container is the new parent of orphans.
-		_, _ = unix.Wait4(-c.pid, nil, unix.WNOHANG, nil)
+		_, _ = unix.Wait4(-c.PID, nil, unix.WNOHANG, nil)
 		time.Sleep(orphanTick)
 	}
-	c.lost = true
+	c.Lost = true
 	c.end(-1, int(unix.SIGKILL))
 }

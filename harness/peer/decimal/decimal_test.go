@@ -1,4 +1,4 @@
-package peer
+package decimal
 
 import (
 	"strings"
@@ -12,10 +12,10 @@ func TestNumbersAreComparedExactly(t *testing.T) {
 		"1", "2", "10", "10.5", "11", "9007199254740992", "9007199254740993", "9007199254740993.5", "1e20", "123456789012345678901", "1e400", "1.0000001E+400"}
 	for i, a := range rising {
 		for j, b := range rising {
-			da, okA := readDecimal(jsontext.Value(a))
-			db, okB := readDecimal(jsontext.Value(b))
-			if !okA || !okB || da.less(db) != (i < j) {
-				t.Errorf("%s < %s is %v (%v, %v)", a, b, da.less(db), okA, okB)
+			da, okA := Read(jsontext.Value(a))
+			db, okB := Read(jsontext.Value(b))
+			if !okA || !okB || da.Less(db) != (i < j) {
+				t.Errorf("%s < %s is %v (%v, %v)", a, b, da.Less(db), okA, okB)
 			}
 		}
 	}
@@ -25,9 +25,9 @@ func TestNumbersThatStandForTheSameAreEqual(t *testing.T) {
 	for _, same := range [][]string{{"0", "-0", "0.0", "0e10", "-0.00E-7"}, {"1", "1.0", "10e-1", "0.1e1", "0.01E+2"}, {"-120", "-1.2e2", "-120.00"}} {
 		for _, a := range same {
 			for _, b := range same {
-				da, okA := readDecimal(jsontext.Value(a))
-				db, okB := readDecimal(jsontext.Value(b))
-				if !okA || !okB || da != db || da.less(db) {
+				da, okA := Read(jsontext.Value(a))
+				db, okB := Read(jsontext.Value(b))
+				if !okA || !okB || da != db || da.Less(db) {
 					t.Errorf("%s and %s: %v, %v", a, b, da, db)
 				}
 			}
@@ -37,7 +37,7 @@ func TestNumbersThatStandForTheSameAreEqual(t *testing.T) {
 
 func TestWhatIsNoNumberOrAnAbsurdOneIsNotRead(t *testing.T) {
 	for _, v := range []string{"", "null", `"1"`, "[1]", "{}", "true", strings.Repeat("1", maxNumber+1), "1e99999999999999999999", "1e-99999999999", "1e4294967297"} {
-		if d, ok := readDecimal(jsontext.Value(v)); ok {
+		if d, ok := Read(jsontext.Value(v)); ok {
 			t.Errorf("%.20s is %v", v, d)
 		}
 	}

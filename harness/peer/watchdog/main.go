@@ -1,4 +1,4 @@
-package peer
+package watchdog
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ const (
 	purgeWait   = time.Second
 )
 
-// WatchdogMain is the whole life of the watchdog process. NewManager starts it; the program does nothing else in that process, and
+// Main is the whole life of the watchdog process. a Keeper starts it; the program does nothing else in that process, and
 // calls it before it has opened a file or started a goroutine. It does not return.
 //
 // It starts each peer in a process group of its own, so that it knows every group before the program in it runs, and it is
@@ -33,7 +33,7 @@ const (
 //
 // With the first process of a group goes the whole group. What has left its group, and its parent, is told from no other peer's
 // orphans, and lives until the service ends.
-func WatchdogMain() {
+func Main() {
 	if err := watch(); err != nil {
 		fmt.Fprintln(os.Stderr, "waybill watchdog:", err)
 		os.Exit(1)
