@@ -136,7 +136,7 @@ func (s *State) applyCatalog(e Event, d CatalogAccepted) {
 	if l.dirty {
 		l.freshUntil = 0
 	}
-	l.listed, l.settled, l.failures, l.failedAt = true, true, 0, 0
+	l.listed, l.settled, l.failures, l.failedAt, l.code, l.reason = true, true, 0, 0, "", ""
 	p.Code, p.Reason = "", ""
 	p.Warnings = addNew(slices.DeleteFunc(p.Warnings, func(w string) bool { return strings.HasPrefix(w, servedAnyway) }), d.Warnings...)
 	l.learn(l.catalog)
@@ -151,7 +151,7 @@ func (s *State) applyCatalogRefused(mono int64, d CatalogRefused) {
 	p := l.peer
 	l.fetch, l.settled, l.listed, l.dirty = nil, true, l.catalog != nil, false
 	l.freshUntil = 0 // also where its time was not over, or it has none
-	p.Code, p.Reason = d.Code, d.Reason
+	p.Code, p.Reason, l.code, l.reason = d.Code, d.Reason, d.Code, d.Reason
 	l.failures++
 	if l.failedAt == 0 {
 		l.failedAt = max(1, mono)

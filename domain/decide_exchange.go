@@ -186,10 +186,19 @@ func (s *State) decideLost(mono int64, c *call, d ExchangeFailed) []Data {
 		}
 	}
 	status := StatusLost
-	if d.Status != 0 { // it was answered, with no message
+	switch {
+	case d.Status != 0: // it was answered, with no message
 		status = StatusProtocolError
+	case d.unsent() && ran == RanNo:
+		status = StatusRefused
 	}
 	return []Data{CallSettled{CallID: c.id, Status: status, Code: d.Code, Ran: ran}}
+}
+
+// unsent reports whether we kept a request from being sent: no credential could be had,
+// or no header can carry an argument.
+func (d ExchangeFailed) unsent() bool {
+	return d.Written == "no" && (d.Code == CodeUnauthorized || d.Code == CodeHeaderUnfit || d.Code == CodeToolHeader)
 }
 
 // hold returns the decision to keep a call until its peer is ready, where the

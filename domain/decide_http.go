@@ -93,8 +93,12 @@ func (s *State) decideUnauthorized(p *Peer, d ProbeFailed) []Data {
 		again.Context = next
 		return []Data{again}
 	}
+	advice := "See to its authorization"
+	if len(p.Config.Credentials) == 0 {
+		advice = "It has no authorization here: name one"
+	}
 	return refuse(p, CodeUnauthorized, d.words(p.probe.method)+
-		"; that says nothing about its era. See to its authorization, then: waybill peers revive "+p.Name, d.Frame.Digest)
+		"; that says nothing about its era. "+advice+", then start the service again, or say waybill peers revive "+p.Name+" --by NAME", d.Frame.Digest)
 }
 
 // decideSilent ends a probe over HTTP that had no answer in time: nobody is there,

@@ -336,6 +336,9 @@ func (s *State) decideAmbiguous(p *Peer, code Code, signal, evidence string) []D
 		return refuse(p, CodeModernEvidence, "after modern behaviour was seen, the probe ended with "+signal+"; no downgrade is made", evidence)
 	}
 	if !p.Config.mayInitialize() {
+		if p.http() {
+			signal += ": see that the endpoint is right"
+		}
 		return refuse(p, code, ambiguous(signal), evidence)
 	}
 	return []Data{s.issueInitialize(p)}

@@ -67,7 +67,7 @@ func TestCallsThatHTTPAnswersWithoutAMessage(t *testing.T) {
 		end     string
 	}{
 		{CodeUnauthorized, 401, "maybe", "protocol_error unauthorized no"},
-		{CodeUnauthorized, 0, "no", "lost unauthorized no"}, // no credential could be had
+		{CodeUnauthorized, 0, "no", "refused unauthorized no"}, // no credential could be had
 		{CodeForbidden, 403, "maybe", "protocol_error forbidden maybe"},
 		{CodeHTTPStatus, 404, "maybe", "protocol_error http_status maybe"},
 		{CodeHTTPStatus, 400, "maybe", "protocol_error http_status maybe"},
@@ -78,8 +78,8 @@ func TestCallsThatHTTPAnswersWithoutAMessage(t *testing.T) {
 		{CodeRedirect, 302, "maybe", "protocol_error redirect_refused maybe"},
 		{CodeRedirect, 0, "maybe", "lost redirect_refused maybe"},
 		{CodeFrameTooLarge, 0, "maybe", "lost frame_too_large maybe"},
-		{CodeHeaderUnfit, 0, "no", "lost header_unfit no"},
-		{CodeToolHeader, 0, "no", "lost tool_header_invalid no"},
+		{CodeHeaderUnfit, 0, "no", "refused header_unfit no"},
+		{CodeToolHeader, 0, "no", "refused tool_header_invalid no"},
 	} {
 		for name, up := range map[string]func(testing.TB, ...func(*PeerConfig)) *world{"modern": webFire, "legacy": inSession} {
 			t.Run(fmt.Sprintf("%s, %s %d", name, c.code, c.status), func(t *testing.T) {

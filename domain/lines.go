@@ -47,6 +47,9 @@ type line struct {
 	dirty     bool   // a change was announced while it was being read
 	rejected  string // digest of what was left out of the catalog
 
+	code   Code // why it could not be read last; "" where it could
+	reason string
+
 	sub    subscription
 	known  map[string]knownTool // by local name
 	before int                  // bytes of definitions in known
@@ -126,7 +129,7 @@ func (p *Peer) equip() {
 func (l *line) restart() {
 	l.listed, l.fetch, l.dirty = false, nil, false
 	l.begun, l.freshUntil, l.failedAt, l.dueAt, l.failures, l.unchanged = 0, 0, 0, 0, 0, 0
-	l.sub = subscription{}
+	l.sub, l.code, l.reason = subscription{}, "", ""
 }
 
 // rules returns how the lists of the peer are kept; nil where they are read once.

@@ -14,7 +14,8 @@ type Report struct {
 // PeerReport is one configured peer.
 type PeerReport struct {
 	Name        string       `json:"name"`
-	State       string       `json:"state"` // ready, degraded, unavailable
+	Endpoint    string       `json:"endpoint,omitempty"` // of a peer over HTTP, which has no process
+	State       string       `json:"state"`              // ready, degraded, unavailable
 	Era         Era          `json:"era"`
 	Version     *string      `json:"version"`
 	CacheScope  *string      `json:"cache_scope"`
@@ -63,6 +64,8 @@ type ListReport struct {
 	Subscription string `json:"subscription"` // none, asked, active, ended
 	Reading      bool   `json:"reading"`
 	Failures     int    `json:"failures"` // to read it again, in a row
+	Code         Code   `json:"code,omitempty"`
+	Reason       string `json:"reason,omitempty"` // why it could not be read last
 }
 
 // CollisionReport is a contested name and who won it.
@@ -108,7 +111,7 @@ func (s *State) toolsByPeer() map[string][]ToolReport {
 }
 
 func (p *Peer) report(tools []ToolReport) PeerReport {
-	r := PeerReport{Name: p.Name, State: p.state(), Era: p.Era, Warnings: append([]string{}, p.Warnings...), Tools: tools}
+	r := PeerReport{Name: p.Name, Endpoint: p.Config.Endpoint, State: p.state(), Era: p.Era, Warnings: append([]string{}, p.Warnings...), Tools: tools}
 	if r.Tools == nil {
 		r.Tools = []ToolReport{}
 	}
@@ -144,7 +147,7 @@ func (p *Peer) report(tools []ToolReport) PeerReport {
 }
 
 func (l *line) report() ListReport {
-	r := ListReport{Context: l.context, Subscription: l.sub.state(), Reading: l.fetch != nil, Failures: l.failures}
+	r := ListReport{Context: l.context, Subscription: l.sub.state(), Reading: l.fetch != nil, Failures: l.failures, Code: l.code, Reason: l.reason}
 	if c := l.catalog; c != nil {
 		r.Seq, r.Tools, r.Scope, r.TTL = c.Seq, len(c.Tools), c.CacheScope, c.TTL
 	}
@@ -170,11 +173,17 @@ func (p *Peer) state() string {
 	return "ready"
 }
 
-// AllReady reports whether every configured peer is ready.
+// AllReady reports whether every configured peer is ready, in every authorization
+// context that it is asked in.
 func (r Report) AllReady() bool {
 	for _, p := range r.Peers {
 		if p.State != "ready" {
 			return false
+		}
+		for _, l := range p.Lists {
+			if l.Seq == 0 && l.Code != "" {
+				return false
+			}
 		}
 	}
 	return true

@@ -42,7 +42,12 @@ func (r *Reply) grow(e domain.Event) {
 // httpReason says what came in place of an answer over HTTP; "" for a loss that its
 // code says all of.
 func httpReason(d domain.ExchangeFailed) string {
-	if d.Status != 0 {
+	switch {
+	case d.Code == domain.CodeUnauthorized && d.Status != 0:
+		return fmt.Sprintf("peer %s refused the credential of this call, or wants one (HTTP %d: %s); a renewed one is used for later calls", d.Peer, d.Status, d.Reason)
+	case d.Code == domain.CodeForbidden:
+		return fmt.Sprintf("peer %s does not let this credential do that (HTTP %d: %s)", d.Peer, d.Status, d.Reason)
+	case d.Status != 0:
 		return fmt.Sprintf("HTTP %d: %s", d.Status, d.Reason)
 	}
 	return d.Reason

@@ -38,6 +38,8 @@ type cli struct {
 	Namespace namespaceCmd `cmd:"" help:"Who held which name at a moment?"`
 	Calls     callsCmd     `cmd:"" help:"Which calls were under way at a moment?"`
 	Diff      diffCmd      `cmd:"" help:"What changed between two moments?"`
+	Explain   explainCmd   `cmd:"" help:"Why did a call go where it went, and end as it did?"`
+	WhyNot    whyNotCmd    `cmd:"" help:"Why could a name not be called at a moment?"`
 
 	Prove      proveCmd      `cmd:"" help:"Write a proof that a stranger can check: that an event is in the log, or that one checkpoint continues another."`
 	Checkproof checkproofCmd `cmd:"" help:"Does a proof hold, under a public key?"`

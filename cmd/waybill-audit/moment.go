@@ -39,7 +39,7 @@ func (c instant) sight(a *app) (s moment.Sight, err error) {
 
 // beyond makes a mistake in the command line of asking for what is not there.
 func beyond(err error) error {
-	if errors.Is(err, moment.ErrBeyond) {
+	if errors.Is(err, moment.ErrBeyond) || errors.Is(err, moment.ErrOrder) {
 		return usageError{err}
 	}
 	return err

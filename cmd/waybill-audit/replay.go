@@ -152,6 +152,9 @@ func (c replayCmd) otherwise(a *app, src replay.Source, settings []whatif.Settin
 		_, err := fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", r.Seq, r.Subject, orNothing(r.Recorded), orNothing(r.Instead))
 		return err
 	})
+	if errors.Is(err, whatif.ErrNoPeer) {
+		return usageError{err}
+	}
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func headerRows() []httpRow {
 		{name: "wants-type", off: webReady, make: ways(requires("Content-Type", "application/json", 415)), calls: calls(1, webDone)},
 		{name: "mirrors", off: webReady, make: func(e *endpoint) { e.tools = mirroring },
 			calls: []httpCall{{tool: "echo", args: `{"owner":"a","opts":{"count":3}}`, want: webDone}, {tool: "echo", args: `{"owner":" \u4e16\r\nEvil: 1 ","opts":{}}`, want: webDone},
-				{tool: "echo", args: `{"owner":null}`, want: webDone}, {tool: "echo", args: `{"opts":{"count":9007199254740993}}`, want: "lost header_unfit no"},
+				{tool: "echo", args: `{"owner":null}`, want: webDone}, {tool: "echo", args: `{"opts":{"count":9007199254740993}}`, want: "refused header_unfit no"},
 				{tool: "wrong", want: "refused unknown_tool no"}},
 			after: func(t *testing.T, w *world, peer string, e *endpoint) {
 				seen := e.requests("tools/call")

@@ -50,9 +50,21 @@ func (c initCmd) Run(a *app) error {
 	return c.print(a, id, key, append(made, creds...))
 }
 
+// hostNames are those that get credentials: the commands of this machine, and every host
+// of the configuration.
+func hostNames(f *config.File) []string {
+	names := []string{localHost}
+	for _, h := range f.Hosts {
+		if h.Name != localHost {
+			names = append(names, h.Name)
+		}
+	}
+	return names
+}
+
 // credentials makes the keys of the NATS users that are missing.
 func (a *app) credentials(f *config.File, id string) ([]string, error) {
-	made, err := bus.WriteCredentials(credentialsDir(f), prefix, id, []string{localHost})
+	made, err := bus.WriteCredentials(credentialsDir(f), prefix, id, hostNames(f))
 	if err == nil {
 		err = bus.CheckAccounts(credentialsDir(f), prefix, id)
 	}

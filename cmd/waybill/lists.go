@@ -55,7 +55,11 @@ func (c common) read(a *app, ask func(*remote) error, local func(v *projections.
 	if err != nil {
 		return err
 	}
-	svc, err := a.running(f, localHost)
+	return c.readAs(a, f, localHost, ask, local)
+}
+
+func (c common) readAs(a *app, f *config.File, host string, ask func(*remote) error, local func(v *projections.Views, log string) error) error {
+	svc, err := a.running(f, host)
 	if err != nil {
 		return err
 	}

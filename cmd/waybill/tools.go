@@ -132,7 +132,10 @@ type toolsCmd struct {
 // Help is shown under the usage.
 func (toolsCmd) Help() string { return listToolsCmd{}.Help() }
 
-type listToolsCmd struct{ common }
+type listToolsCmd struct {
+	common
+	Host string `default:"local" placeholder:"NAME" help:"As whom; its credentials must be there (local)."`
+}
 
 // Help is shown under the usage.
 func (listToolsCmd) Help() string {
@@ -143,8 +146,12 @@ func (listToolsCmd) Help() string {
 
 // Run prints the tools.
 func (c listToolsCmd) Run(a *app) error {
+	f, err := a.load(c.file())
+	if err != nil {
+		return err
+	}
 	var r toolsReply
-	err := c.read(a, func(svc *remote) error { return svc.allTools(a.ctx, &r) }, func(v *projections.Views, log string) error {
+	err = c.readAs(a, f, c.Host, func(svc *remote) error { return svc.allTools(a.ctx, &r) }, func(v *projections.Views, log string) error {
 		list, err := v.Tools(a.ctx, "")
 		r = toolsReply{Log: log, toolList: toolList(list)}
 		return err

@@ -159,6 +159,8 @@ func describe(body []byte) string {
 		return "a body that is no JSON-RPC message"
 	case m.Method != nil:
 		return "a message with a method"
+	case !m.Is2():
+		return "a body that is no JSON-RPC message"
 	case !m.HasID():
 		return "an error under no id"
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"waybill/domain"
@@ -30,7 +32,16 @@ func (c *endpoint) faulted(r *request, f fault, excerpt []byte) {
 		f.written = map[bool]string{false: writtenNo, true: writtenMaybe}[began]
 	}
 	c.lane.m.cfg.Report(domain.ExchangeFailed{At: c.at, RequestID: r.send.RequestID, Call: r.send.Call, Written: f.written, Code: f.code,
-		Status: f.status, Reason: f.reason}, nil, excerpt)
+		Status: f.status, Reason: clipped(f.reason)}, nil, excerpt)
+}
+
+// clipped keeps the beginning of a reason: it has to fit an event.
+func clipped(reason string) string {
+	const most = 1024 // bytes
+	if len(reason) <= most {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:most], "") + "..."
 }
 
 // probeFailed reports a probe that has no answer. What there was in its place is evidence.
@@ -38,13 +49,16 @@ func (c *endpoint) probeFailed(r *request, class string, status int, reason stri
 	if _, ok := c.table.claim(r); !ok {
 		return
 	}
-	d := domain.ProbeFailed{At: c.at, RequestID: r.send.RequestID, Class: class, Status: status, Reason: reason}
+	d := domain.ProbeFailed{At: c.at, RequestID: r.send.RequestID, Class: class, Status: status, Reason: clipped(reason)}
 	evidence := c.excerpt(body)
 	if evidence != nil {
 		d.Frame = domain.RefTo(evidence)
+		d.Reason += "; it begins with " + strconv.QuoteToASCII(string(evidence[:min(len(evidence), shown)]))
 	}
 	c.lane.m.cfg.Report(d, evidence, nil)
 }
+
+const shown = 100 // bytes of it that the reason shows
 
 const maxExcerpt = 512 // bytes of a body that are kept where it is no message
 

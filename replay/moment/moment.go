@@ -55,6 +55,9 @@ type Moment struct {
 // ErrBeyond says that a log ends before the seq that was asked for.
 var ErrBeyond = errors.New("the log ends before this event")
 
+// ErrOrder says that the later of two moments is the earlier one.
+var ErrOrder = errors.New("exchange --from and --to")
+
 var errPassed = errors.New("passed")
 
 // At folds a log up to a point. Of two events that a clock set back put out of order,
@@ -90,7 +93,7 @@ func Two(ctx context.Context, src replay.Source, from, to Point) (Sight, Sight, 
 		return before, Sight{}, err
 	}
 	if b.Seq < a.Seq {
-		return before, b.Sight(), fmt.Errorf("event %d comes before event %d: exchange --from and --to", b.Seq, a.Seq)
+		return before, b.Sight(), fmt.Errorf("%w: event %d comes before event %d", ErrOrder, b.Seq, a.Seq)
 	}
 	return before, b.Sight(), nil
 }

@@ -16,7 +16,7 @@ func (m *million) submitOne() {
 	id := fmt.Sprintf("%08x-%d", m.chance.next()>>32, m.census.Calls)
 	host := pick(&m.chance, millionHosts).Name
 	d := domain.CallReceived{CallID: domain.CallID{Host: host, ID: id}, Context: m.State.Config.ContextOf(host),
-		Tool: m.tool(), Arguments: payload(id)}
+		Tool: m.tool(host), Arguments: payload(id)}
 	d.Kept = m.State.Keeps(d)
 	if m.chance.in(300) {
 		d.Capabilities, d.Progress = millionCapabilities, true
@@ -39,18 +39,23 @@ func (m *million) submitOne() {
 	}
 }
 
-func (m *million) tool() string {
-	switch n := m.chance.below(100); {
-	case n < 2:
-		return "nosuch"
-	case n < 12:
-		return pick(&m.chance, shared)
-	case n < 22:
-		return pick(&m.chance, crew).name + "/" + pick(&m.chance, shared)
-	case n < 26:
-		return "roaming"
+// tool is mostly one that the host has been told of.
+func (m *million) tool(host string) string {
+	if _, told := m.names[host]; !told {
+		m.names[host] = nil
+		for _, t := range m.State.ToolsFor(host, "", 1_000, m.mono).Tools {
+			m.names[host] = append(m.names[host], t.Canonical)
+		}
 	}
-	return pick(&m.chance, crew).name + "_" + pick(&m.chance, verbs)
+	switch n := m.chance.below(100); {
+	case n < 1:
+		return "nosuch"
+	case n < 2:
+		return pick(&m.chance, shared) // which may have no owner
+	case n < 3 || len(m.names[host]) == 0:
+		return pick(&m.chance, crew).name + "_" + pick(&m.chance, verbs)
+	}
+	return pick(&m.chance, m.names[host])
 }
 
 // endOne is what comes of a call that is under way.

@@ -87,7 +87,7 @@ func (p *member) tools(context string) string {
 	case p.legacy:
 		cache = ""
 	case p.number%2 == 0:
-		cache = public
+		cache = `"resultType":"complete","ttlMs":60000,"cacheScope":"public",`
 	}
 	return cache + `"tools":[` + strings.Join(list, ",") + `]`
 }

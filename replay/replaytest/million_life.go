@@ -82,9 +82,9 @@ func (m *million) somethingElse() {
 		weight int
 		act    func()
 	}{
-		{330, m.health}, {180, m.readTools}, {210, m.announce}, {80, m.noise}, {20, m.shed},
-		{30, m.endSubscription}, {22, m.crash}, {22, m.retireOne}, {6, m.mute}, {6, m.outage},
-		{10, m.lateAnswer}, {20, m.resume}, {20, m.operate}, {30, m.approve}, {14, m.breakList}, {4, m.retention},
+		{510, m.health}, {90, m.readTools}, {90, m.announce}, {120, m.noise}, {20, m.shed},
+		{25, m.endSubscription}, {8, m.crash}, {10, m.retireOne}, {3, m.mute}, {4, m.outage},
+		{10, m.lateAnswer}, {30, m.resume}, {20, m.operate}, {40, m.approve}, {10, m.breakList}, {0, m.retention},
 	}
 	n := m.chance.below(1_000)
 	for _, a := range acts {
@@ -219,4 +219,6 @@ func (m *million) mute() {
 	}
 }
 
-func (m *million) retention() { m.observe(domain.RetentionPassed{Calls: int64(m.chance.below(50))}, nil) }
+func (m *million) retention() {
+	m.observe(domain.RetentionPassed{Calls: int64(m.chance.below(50))}, nil)
+}

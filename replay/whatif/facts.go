@@ -96,13 +96,13 @@ func aboutNames(data domain.Data) said {
 		return said{"list of " + d.Peer + in(d.Context), "refused " + string(d.Code), ""}
 	case domain.CollisionDecided:
 		if d.Winner == nil {
-			return said{"name " + d.Name + in(d.Context), "nobody has it (" + d.Policy + ")", ""}
+			return said{"name " + d.Name + in(d.Context), "nobody has it", ""}
 		}
-		return said{"name " + d.Name + in(d.Context), d.Winner.Peer + " has it (" + d.Policy + ")", ""}
+		return said{"name " + d.Name + in(d.Context), d.Winner.Peer + " has it", ""}
 	case domain.NameMoved:
 		return said{"name " + d.Name + in(d.Context), "moves from " + d.From.Peer + " to " + d.To.Peer, ""}
 	case domain.NamespaceMerged:
-		return said{"namespace" + in(d.Context), fmt.Sprintf("%d names (%s)", d.Tools, d.Policy), ""}
+		return said{"namespace" + in(d.Context), fmt.Sprintf("%d names", d.Tools), ""}
 	case domain.ToolApproved:
 		return said{"tool " + d.Name + in(d.Context), "approved", ""}
 	}

@@ -223,6 +223,7 @@ func renumber(frame []byte, id int64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		isID := string(name) == `"id"` // the name is the decoder's, and gone with the next value
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
@@ -231,7 +232,7 @@ func renumber(frame []byte, id int64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if string(name) == `"id"` {
+		if isID {
 			out = strconv.AppendInt(out, id, 10)
 			continue
 		}

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"waybill/domain"
@@ -31,11 +32,14 @@ type Found struct {
 // calls row with each difference, in order. Unheard counts what the log says of
 // questions that would not have been asked. Errors are those of replay.Scan, and row's.
 func Ask(ctx context.Context, src replay.Source, settings []Setting, row func(Row) error) (Found, error) {
-	w := &worlds{src: src, settings: settings, row: row, recorded: domain.NewState(), other: domain.NewState(), calls: map[string]bool{},
+	w := &worlds{src: src, settings: settings, row: row, recorded: domain.NewState(), other: domain.NewState(), calls: map[string]bool{}, peers: map[string]bool{},
 		links: newLinks(), found: Found{Log: src.ID()}}
 	err := replay.Scan(ctx, src, w.event)
 	if err == nil {
 		err = w.compare()
+	}
+	if err == nil {
+		err = w.strangers()
 	}
 	w.found.Calls = int64(len(w.calls))
 	return w.found, err
@@ -50,6 +54,7 @@ type worlds struct {
 	other    *domain.State
 	links    *links
 	calls    map[string]bool
+	peers    map[string]bool // that some configuration of the log has
 	found    Found
 
 	seq     int64 // of the observation whose decisions are gathered
@@ -96,6 +101,9 @@ func (w *worlds) configured(e domain.Event) (domain.Event, bool, error) {
 	if err != nil {
 		return e, true, nil //nolint:nilerr // it could not be read then, and is not in force
 	}
+	for _, p := range c.Peers {
+		w.peers[p.Name] = true
+	}
 	for _, s := range w.settings {
 		if err := s.apply(&c); err != nil {
 			return e, false, fmt.Errorf("event %d: %w", e.Seq, err)
@@ -107,6 +115,18 @@ func (w *worlds) configured(e domain.Event) (domain.Event, bool, error) {
 	}
 	e.Data, e.Evidence = domain.ConfigLoaded{Config: domain.RefTo(b), Peers: len(c.Peers)}, b
 	return e, true, nil
+}
+
+// ErrNoPeer says that a setting is for a peer that no configuration of the log has.
+var ErrNoPeer = errors.New("no configuration of the log has this peer")
+
+func (w *worlds) strangers() error {
+	for _, s := range w.settings {
+		if s.Peer != "" && !w.peers[s.Peer] {
+			return fmt.Errorf("%s.%s: %w", s.Key, s.Peer, ErrNoPeer)
+		}
+	}
+	return nil
 }
 
 // compare holds the decisions of both worlds against each other, links what each asked

@@ -77,6 +77,22 @@ func TestAnotherPolicyOfCollisions(t *testing.T) {
 	}
 }
 
+// Names decide nothing about peers: whatever a policy of collisions makes of calls, every
+// peer is what it was, also after calls that were not sent, restarts, and in other lives.
+func TestAPolicyOfCollisionsChangesNoPeer(t *testing.T) {
+	for name, l := range map[string]*replaytest.Log{"full": replaytest.Full(), "fire": replaytest.Fire(), "lists": replaytest.Lists(), "http": replaytest.HTTP()} {
+		rows, found := ask(t, l, "collision=prefix-always")
+		if found.Calls == 0 {
+			t.Errorf("%s: no call is otherwise", name)
+		}
+		for _, r := range rows {
+			if strings.HasPrefix(r.Subject, "peer ") && strings.Contains(r.Instead, "legacy ruled out") || strings.HasPrefix(r.Subject, "list of") && r.Instead == "" {
+				t.Errorf("%s: %+v", name, r)
+			}
+		}
+	}
+}
+
 func TestALegacyPeerThatIsAllowedOrNot(t *testing.T) {
 	l := replaytest.Full()
 	legacy := ""
@@ -101,6 +117,16 @@ func TestSettingsAreReadStrictly(t *testing.T) {
 		if _, err := Parse(s); err != nil {
 			t.Errorf("%q: %v", s, err)
 		}
+	}
+}
+
+func TestASettingForNoPeerIsAMistake(t *testing.T) {
+	x, err := Parse("resends.nobody=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Ask(t.Context(), replaytest.Small(), []Setting{x}, func(Row) error { return nil }); !errors.Is(err, ErrNoPeer) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -75,6 +75,9 @@ func (r *reader) readHTTP(s *yamldoc.Section, p *Peer) *HTTP {
 	}
 	h.RootCAs = r.certificates(s)
 	h.RefusePrivate = s.OneOf("private_addresses", "allowed", "refused") == "refused"
+	if h.RefusePrivate && h.URL != nil && (h.URL.Scheme == "http" && !h.AllowPlain || syntax.Loopback(h.URL.Hostname())) {
+		s.Fail("private_addresses", "refused, and the endpoint is on this machine: nothing could be reached; take it out, or write the endpoint's public address")
+	}
 	h.readProxy(s)
 	h.Connections = int(s.Number("connections", 16, 1, 1024))
 	h.Connect = s.Duration("connect_timeout", 10*time.Second, 10*time.Minute)

@@ -26,7 +26,7 @@ func Report(w io.Writer, r domain.Report) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PEER\tSTATE\tERA\tVERSION\tCACHE SCOPE\tTOOLS")
 	for _, p := range r.Peers {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.State, p.Era, orDash(p.Version), orDash(p.CacheScope), toolNames(p.Tools))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.State, p.Era, orDash(p.Version), orDash(p.CacheScope), toolsOf(p))
 	}
 	_ = t.Flush()
 	for _, p := range r.Peers {
@@ -52,7 +52,9 @@ func Report(w io.Writer, r domain.Report) {
 // recovery says how the last process of a peer that is not ready ended, and when
 // it is started again.
 func recovery(w io.Writer, p domain.PeerReport) {
-	if x := p.LastExit; x != nil {
+	if x := p.LastExit; x != nil && p.Endpoint != "" {
+		fmt.Fprintf(w, "%s: incarnation %d ended: %s\n", p.Name, x.Incarnation, x.Cause)
+	} else if x != nil {
 		status := fmt.Sprintf("status %d", x.Status)
 		if x.Signal != "" {
 			status = x.Signal
@@ -70,6 +72,9 @@ func freshness(w io.Writer, p domain.PeerReport, l domain.ListReport) {
 	var facts []string
 	if l.Failures > 0 {
 		facts = append(facts, fmt.Sprintf("readings that failed in a row: %d", l.Failures))
+	}
+	if l.Code != "" && (p.Reason == nil || *p.Reason != l.Reason) {
+		facts = append(facts, fmt.Sprintf("%s (%s)", l.Reason, l.Code))
 	}
 	if l.Subscription == "ended" {
 		facts = append(facts, "the subscription to its changes has ended and will be opened again")
@@ -89,6 +94,20 @@ func orDash(s *string) string {
 		return "-"
 	}
 	return *s
+}
+
+// toolsOf names the tools of the default context, or says how many others have.
+func toolsOf(p domain.PeerReport) string {
+	var counts []string
+	for _, l := range p.Lists {
+		if l.Context != domain.DefaultContext {
+			counts = append(counts, fmt.Sprintf("%s: %d", l.Context, l.Tools))
+		}
+	}
+	if len(p.Tools) == 0 && counts != nil {
+		return strings.Join(counts, ", ")
+	}
+	return toolNames(p.Tools)
 }
 
 func toolNames(tools []domain.ToolReport) string {
@@ -133,5 +152,11 @@ func lastLine(r domain.Report) string {
 			n = other
 		}
 	}
-	return fmt.Sprintf("collision policy %s: %d tools merged, generation %d", n.Policy, n.Tools, n.Generation)
+	line := fmt.Sprintf("collision policy %s: %d tools merged, generation %d", n.Policy, n.Tools, n.Generation)
+	for _, other := range r.Namespaces {
+		if other.Context != n.Context {
+			line += fmt.Sprintf("; context %s: %d tools, generation %d", other.Context, other.Tools, other.Generation)
+		}
+	}
+	return line
 }

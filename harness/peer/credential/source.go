@@ -94,13 +94,24 @@ func (k *Source) Header(ctx context.Context) ([]web.Header, error) {
 	}
 	token, err := k.current(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("no token of authorization %s: %w", k.spec.Name, err)
+		return nil, fmt.Errorf("no token of authorization %s%s: %w", k.spec.Name, k.where(), err)
 	}
 	scheme := k.spec.Scheme
 	if scheme == "" {
 		scheme = "Bearer"
 	}
 	return append(h, web.Header{Name: "Authorization", Value: scheme + " " + token}), nil
+}
+
+// where says where its token comes from.
+func (k *Source) where() string {
+	switch {
+	case k.spec.File != "":
+		return " in " + k.spec.File
+	case k.spec.Command != nil:
+		return " from " + k.spec.Command.Path
+	}
+	return ""
 }
 
 func (k *Source) current(ctx context.Context) (string, error) {
@@ -135,7 +146,7 @@ func (k *Source) fromFile() (string, error) {
 func (k *Source) take(found []byte) (string, error) {
 	token := string(bytes.TrimSpace(found))
 	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
-		return "", errors.New("what is there is no token: one line of visible ASCII, 16 KiB at most")
+		return "", errors.New("what is there is no token: one line of visible ASCII without spaces (the word Bearer is put before it), 16 KiB at most")
 	}
 	k.mu.Lock()
 	known := token == k.token
