@@ -129,7 +129,7 @@ func number(b []byte, name string, n int64) []byte {
 // the error matches [ErrUnknown].
 func Open(b []byte) (log string, e domain.Event, err error) {
 	if log, e, ok := quick(b); ok {
-		if same, err := sealsAs(b, log, e); same && err == nil {
+		if Is(b, log, e) {
 			return log, e, nil
 		}
 	}
@@ -153,6 +153,13 @@ func openWhole(b []byte) (log string, e domain.Event, err error) {
 		return "", e, fmt.Errorf("envelope %d: not in the one encoding of its event", e.Seq)
 	}
 	return v.Source, e, nil
+}
+
+// Is reports whether b is the envelope of an event, byte for byte as Seal makes it,
+// and keeps nothing. It is false where Seal fails.
+func Is(b []byte, log string, e domain.Event) bool {
+	same, err := sealsAs(b, log, e)
+	return same && err == nil
 }
 
 // sealsAs reports whether Seal gives these bytes.

@@ -10,10 +10,10 @@ import (
 )
 
 type checkproofCmd struct {
-	JSON bool     `name:"json" help:"Print pure JSON on standard output."`
-	File string   `arg:"" placeholder:"FILE" help:"What prove wrote."`
-	Key  []string `required:"" placeholder:"KEY" help:"A public key that the log has had, or a file that holds it; may be given more than once."`
-	From string   `placeholder:"FILE" help:"The older checkpoint, for a proof that another one continues it."`
+	JSON  bool     `name:"json" help:"Print pure JSON on standard output."`
+	Files []string `arg:"" name:"file" placeholder:"FILE" help:"What prove, or explain --prove, wrote; more than one can be given."`
+	Key   []string `required:"" placeholder:"KEY" help:"A public key that the log has had, or a file that holds it; may be given more than once."`
+	From  string   `placeholder:"FILE" help:"The older checkpoint, for a proof that another one continues it."`
 }
 
 // Help is shown under the usage.
@@ -23,12 +23,9 @@ func (checkproofCmd) Help() string {
 		"It needs no log. Exit 0 the proof holds, 20 it does not."
 }
 
-// Run checks a proof, and prints the event if it is one of an event.
+// Run checks proofs, and prints the event of each that is one of an event. It stops at
+// the first that does not hold.
 func (c checkproofCmd) Run(a *app) error {
-	b, err := os.ReadFile(c.File)
-	if err != nil {
-		return usageError{err}
-	}
 	var keys []string
 	for _, arg := range c.Key {
 		key, err := readKey(arg)
@@ -37,19 +34,32 @@ func (c checkproofCmd) Run(a *app) error {
 		}
 		keys = append(keys, key)
 	}
+	for _, file := range c.Files {
+		if err := c.check(a, file, keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c checkproofCmd) check(a *app, file string, keys []string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return usageError{err}
+	}
 	p, err := parseProof(b)
 	if err != nil {
-		return usageError{fmt.Errorf("%s: %w", c.File, err)}
+		return usageError{fmt.Errorf("%s: %w", file, err)}
 	}
 	h, key, err := openByAny(p.Checkpoint, keys)
 	if err != nil {
-		return asAltered(c.File, err)
+		return asAltered(file, err)
 	}
 	p.Log, p.Size, p.Root = h.Log, h.Size, h.Root
 	if p.Key, err = checkpoint.PublicKey(key, h.Log); err != nil {
 		return err
 	}
-	if err := c.holds(p, keys); err != nil {
+	if err := c.holds(file, p, keys); err != nil {
 		return err
 	}
 	return c.print(a, p)
@@ -68,9 +78,9 @@ func openByAny(note []byte, keys []string) (h checkpoint.Head, key string, err e
 	return h, "", err
 }
 
-func (c checkproofCmd) holds(p proof, keys []string) error {
+func (c checkproofCmd) holds(file string, p proof, keys []string) error {
 	if (p.Kind == consistency) == (c.From == "") {
-		return usageError{fmt.Errorf("%s is a proof of %s: a proof of consistency needs --from, the older checkpoint, and one of inclusion takes none", c.File, p.Kind)}
+		return usageError{fmt.Errorf("%s is a proof of %s: a proof of consistency needs --from, the older checkpoint, and one of inclusion takes none", file, p.Kind)}
 	}
 	if p.Kind == inclusion {
 		if !p.includes() {

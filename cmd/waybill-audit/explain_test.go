@@ -109,7 +109,7 @@ func TestWhyNotPrintsEachForm(t *testing.T) {
 	path := file(t, l)
 	out, _ := wants(t, 0, "why-not", "search", path, "--json")
 	w := document[explain.WhyNot](t, out)
-	if w.Answer != "shutting_down" || len(w.Events) == 0 {
+	if w.Answer != "name_moved" || len(w.Events) == 0 { // what the service would have said before it stopped
 		t.Errorf("printed %s", out)
 	}
 	text, _ := wants(t, 0, "why-not", "search", path)

@@ -21,7 +21,7 @@ func (n *narrator) tellRouted(x note, d domain.CallRouted) {
 	n.told.section = sectionExchange
 	facts := sentFacts(d.At, d.RequestID, d.Local, d.Version, d.Context, d.Capabilities, d.Deadline, d.Idle, d.Limit)
 	facts["size"], facts["hmac"] = n.asked.Arguments.Size, n.asked.Arguments.HMAC
-	n.told.say("sent", []note{x}, facts, "At %s the call was sent to peer %s as request %d: tools/call of %s at version %s in context %s, with the client capabilities %s. It had %s.",
+	n.told.say("sent", []note{x}, facts, "At %s the call was given to peer %s as request %d: tools/call of %s at version %s in context %s, with the client capabilities %s. It had %s.",
 		when(x.time), d.Peer, d.RequestID, word(d.Local), word(d.Version), contextOf(d.Context), short(d.Capabilities), timeText(d.Deadline, d.Idle, d.Limit))
 }
 

@@ -16,7 +16,7 @@ const sectionAnswer = "answer"
 // Question asks why a name could not be called at a moment.
 type Question struct {
 	Tool    string       // canonical, a model_name, local, or peer and local name
-	At      moment.Point // the state after this event
+	At      moment.Point // the state after this event; the zero Point is the end, or what was before a last stop of the service
 	Context string       // authorization context; that of the host, or the default one, where it is ""
 	Host    string       // whose call it would be; "" for one that may use everything
 }
@@ -63,10 +63,19 @@ func (w WhyNot) Markdown() string {
 // its first event, or a log without any, ErrNoCall.
 func AskWhyNot(ctx context.Context, src replay.Source, q Question) (WhyNot, error) {
 	b := newBook(q.Tool)
+	var stopped []domain.Event // not yet taken: nobody asks what a stopped service would have done
 	err := replay.Scan(ctx, src, func(e domain.Event, _ replay.Record) error {
 		if q.At.Seq != 0 && e.Seq > q.At.Seq || !q.At.Time.IsZero() && e.Time > q.At.Time.UnixNano() {
 			return errDone
 		}
+		if _, stops := e.Data.(domain.ServiceStopped); q.At == (moment.Point{}) && (stops || len(stopped) > 0 && e.IsDecision()) {
+			stopped = append(stopped, e)
+			return nil
+		}
+		for _, before := range stopped {
+			b.take(before)
+		}
+		stopped = nil
 		b.take(e)
 		return nil
 	})

@@ -30,7 +30,7 @@ func TestWhyNot(t *testing.T) {
 			continue // it turns on the submission
 		}
 		l := replaytest.Make(c.world().Events)
-		w := asked(t, l, explain.Question{Tool: c.tool})
+		w := asked(t, l, explain.Question{Tool: c.tool, At: moment.Point{Seq: int64(len(l.Rows))}}) // a stop of the service included
 		if w.Answer != string(c.code) {
 			t.Errorf("%s of %s: %s\n%s", c.tool, c.code, w.Answer, w.Text())
 		}
@@ -153,5 +153,20 @@ func TestWhyNotIsWhatTheLogDecided(t *testing.T) {
 	}
 	if t.Log(fmt.Sprint(compared)); len(compared) < 5 || compared["routable"] < 15 {
 		t.Errorf("compared %v", compared)
+	}
+}
+
+// At the end of a log whose service was stopped in good order, the answer is the one of
+// before: that a stopped service calls nothing is no answer.
+func TestWhyNotAtTheEndOfAStoppedLog(t *testing.T) {
+	w := newWorld(nil, twoPeers(domain.PrefixOnCollision))
+	before := asked(t, replaytest.Make(w.Events), explain.Question{Tool: "search"})
+	w.Observe(domain.ServiceStopped{Reason: "signal"}, nil)
+	l := replaytest.Make(w.Events)
+	if x := asked(t, l, explain.Question{Tool: "search"}); x.Answer != explain.Routable || x.Seq != before.Seq {
+		t.Errorf("%s after event %d, want that after %d\n%s", x.Answer, x.Seq, before.Seq, x.Text())
+	}
+	if x := asked(t, l, explain.Question{Tool: "search", At: moment.Point{Seq: int64(len(l.Rows))}}); x.Answer != "shutting_down" {
+		t.Errorf("%s\n%s", x.Answer, x.Text())
 	}
 }

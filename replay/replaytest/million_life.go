@@ -84,7 +84,7 @@ func (m *million) somethingElse() {
 	}{
 		{510, m.health}, {90, m.readTools}, {90, m.announce}, {120, m.noise}, {20, m.shed},
 		{25, m.endSubscription}, {8, m.crash}, {10, m.retireOne}, {3, m.mute}, {4, m.outage},
-		{10, m.lateAnswer}, {30, m.resume}, {20, m.operate}, {40, m.approve}, {10, m.breakList}, {0, m.retention},
+		{10, m.lateAnswer}, {30, m.resume}, {20, m.operate}, {40, m.approve}, {10, m.breakList}, {10, m.retention},
 	}
 	n := m.chance.below(1_000)
 	for _, a := range acts {

@@ -153,15 +153,20 @@ func (x *exporter) checkpoints(ctx context.Context, seq int64) error {
 }
 
 // isExport reports whether a file begins like an export.
-func isExport(path string) bool {
+func isExport(path string) bool { return begins(path, exportMark) }
+
+// isEvents reports whether a file begins like the events of a log, and nothing else.
+func isEvents(path string) bool { return begins(path, `{"specversion":`) }
+
+func begins(path, mark string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	b := make([]byte, len(exportMark))
+	b := make([]byte, len(mark))
 	_, err = io.ReadFull(f, b)
-	return err == nil && string(b) == exportMark
+	return err == nil && string(b) == mark
 }
 
 // openExport makes a log of an export, in a folder of its own that goes with it. Its

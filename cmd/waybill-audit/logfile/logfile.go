@@ -24,6 +24,9 @@ func Open(path string) (Log, error) {
 		return openExport(path)
 	}
 	r, err := store.OpenReader(path)
+	if err != nil && isEvents(path) {
+		err = fmt.Errorf("%s has the events alone: waybill-audit export --whole writes what stands for a log: %w", path, store.ErrNotLog)
+	}
 	return Log{Reader: r}, err
 }
 
