@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"waybill/cmd/waybill-audit/logfile"
 	"waybill/domain"
 	"waybill/events"
+	"waybill/replay/explain"
 )
 
 func readme(t *testing.T) string {
@@ -72,6 +74,33 @@ func TestReadmeTranscriptIsTheDemo(t *testing.T) {
 		if i >= len(got) || i >= len(wanted) || got[i] != wanted[i] {
 			t.Fatalf("line %d differs; put this into the README:\n%s", i+1, out.String())
 		}
+	}
+}
+
+// The explanation in the README is what is said of that call.
+func TestReadmeExplainsACallOfTheDemo(t *testing.T) {
+	want := between(t, readme(t), "<!-- explain -->\n```\n", "\n```\n<!-- /explain -->")
+	var out, errs syncBuffer
+	dir := t.TempDir()
+	if code := run([]string{"demo", "--dir", dir}, &out, &errs); code != exitDone {
+		t.Fatalf("exit %d\n%s", code, errs.String())
+	}
+	call := between(t, out.String(), "waybill events --call ", ")")
+	l, err := logfile.Open(filepath.Join(dir, ".waybill", "log.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	x, err := explain.Call(t.Context(), l, call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(s string) string {
+		s = regexp.MustCompile(`the command \S+ `).ReplaceAllString(s, "the command COMMAND ")
+		return normal(regexp.MustCompile(`\b[0-9a-f]{12}\b`).ReplaceAllString(s, "DIGEST"))
+	}
+	if got := same(x.Text()); got != same(want) {
+		t.Errorf("put this into the README:\n%s", x.Text())
 	}
 }
 
