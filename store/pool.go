@@ -30,7 +30,7 @@ type pool struct {
 	path string
 
 	mu    sync.RWMutex // held for reading during each read
-	db    *sql.DB      // nil once closed
+	db    *prepared    // nil once closed
 	still *stamp       // what the files looked like, if they stood still; else nil
 }
 
@@ -65,7 +65,7 @@ func (p *pool) open(ctx context.Context, live bool) error {
 	if err := db.PingContext(ctx); err != nil {
 		return errors.Join(damaged(notLog(err)), db.Close())
 	}
-	p.db, p.still = db, still
+	p.db, p.still = &prepared{db: db}, still
 	return nil
 }
 
@@ -89,11 +89,8 @@ func (p *pool) try(f func(q querier) error) (moved bool, err error) {
 	if p.db == nil {
 		return false, ErrClosed
 	}
-	if p.moved() {
-		return true, nil
-	}
 	err = damaged(f(p.db))
-	return p.moved(), err
+	return p.moved(), err // also where it had moved before
 }
 
 // moved reports whether a file that stood still no longer does.
@@ -118,7 +115,7 @@ func (p *pool) reopen(ctx context.Context) error {
 	if err := p.open(ctx, false); err != nil {
 		return fmt.Errorf("open %s again: %w", p.path, err)
 	}
-	return old.Close()
+	return old.close()
 }
 
 func (p *pool) close() error {
@@ -127,7 +124,7 @@ func (p *pool) close() error {
 	if p.db == nil {
 		return nil
 	}
-	err := p.db.Close()
+	err := p.db.close()
 	p.db = nil
 	return err
 }
