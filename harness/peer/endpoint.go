@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"net/url"
 	"sync"
 	"time"
 
@@ -42,10 +43,11 @@ type endpoint struct {
 	mu      sync.Mutex
 	closed  bool // nothing is begun any more
 	era     domain.Era
-	version string // of the legacy era
-	session string // of the legacy era; "" for none
-	context string // in which it was initialized
-	retired bool   // it was reported as gone: the lane begins nothing any more
+	version string   // of the legacy era
+	session string   // of the legacy era; "" for none
+	context string   // in which it was initialized
+	target  *url.URL // where the probe was answered; nil before
+	retired bool     // it was reported as gone: the lane begins nothing any more
 }
 
 func newEndpoint(l *lane, at domain.At) *endpoint {
@@ -227,7 +229,7 @@ func (c *endpoint) notify(frame []byte) {
 		return
 	}
 	header := append(bodyHeader(), c.sessionHeader()...)
-	a, err := c.aside.Do(ctx, web.Request{Method: "POST", Header: append(header, credential...), Body: frame})
+	a, err := c.aside.Do(ctx, web.Request{Method: "POST", Header: append(header, credential...), Body: frame, To: c.whereTo(domain.Send{})})
 	if err != nil {
 		return
 	}
@@ -252,7 +254,7 @@ func (c *endpoint) farewell() {
 	if err != nil {
 		return
 	}
-	a, err := c.aside.Do(ctx, web.Request{Method: "DELETE", Header: append(c.sessionHeader(), credential...)})
+	a, err := c.aside.Do(ctx, web.Request{Method: "DELETE", Header: append(c.sessionHeader(), credential...), To: c.whereTo(domain.Send{})})
 	if err == nil {
 		a.Finish(finishWithin)
 	}

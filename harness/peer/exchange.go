@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"waybill/domain"
 	rules "waybill/domain/web"
+	"waybill/harness/peer/message"
 	"waybill/harness/peer/web"
 )
 
@@ -33,16 +36,49 @@ func (c *endpoint) exchange(r *request) {
 		c.uncredited(r, err)
 		return
 	}
-	a, err := c.client.Do(ctx, web.Request{Method: "POST", Header: append(header, credential...), Body: frame,
-		Stays: r.send.Method == domain.MethodListen, Began: func() { c.began(r, cancel) }})
+	a, err := c.client.Do(ctx, web.Request{Method: "POST", Header: append(header, credential...), Body: frame, To: c.whereTo(r.send),
+		Follow: probes(r.send), Stays: r.send.Method == domain.MethodListen, Began: func() { c.began(r, cancel) }})
 	if err != nil {
+		c.passed(r, err)
 		c.lost(r, err)
 		return
 	}
 	defer a.Finish(finishWithin)
+	if probes(r.send) {
+		c.found(a)
+	}
 	c.table.heard.Add(1)
 	c.noteCredential(r.send.Context, credential, a.Status)
 	c.answered(ctx, r, a)
+}
+
+// whereTo is where a request goes. The probe alone follows redirects, and finds the way for all others: whoever redirects a call has had
+// it, and may have run it.
+func (c *endpoint) whereTo(s domain.Send) *url.URL {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if probes(s) {
+		return nil
+	}
+	return c.target
+}
+
+// found notes where a probe was answered. What was in the bodies of the redirects on its way may be evidence.
+func (c *endpoint) found(a *web.Answer) {
+	c.mu.Lock()
+	c.target = a.URL
+	c.mu.Unlock()
+	if len(a.Passed) > 0 {
+		c.suggestive(a.Passed)
+	}
+}
+
+// passed looks for evidence in the bodies of redirects that a probe met before it failed.
+func (c *endpoint) passed(r *request, err error) {
+	var f *web.Failure
+	if probes(r.send) && errors.As(err, &f) && len(f.Passed) > 0 {
+		c.suggestive(f.Passed)
+	}
 }
 
 // began notes that the request is about to be written; nobody may wait for it any more.
@@ -107,11 +143,15 @@ func (c *endpoint) sessionHeader() []web.Header {
 
 // answered reads an answer: the message in it, whatever the status, and the status where there is none.
 func (c *endpoint) answered(ctx context.Context, r *request, a *web.Answer) {
-	if r.send.Method == domain.MethodInitialize && a.Status == http.StatusOK {
+	if r.send.Method == domain.MethodInitialize && a.Status/100 == 2 {
 		c.openSession(a.Header.Get(rules.SessionField), r.send.Context)
 	}
 	switch rules.Judge(a.Status, a.Type()) {
 	case rules.Stream:
+		if probes(r.send) && rules.Fallback(a.Status) == rules.Ambiguous {
+			c.refusedStream(r, a)
+			return
+		}
 		c.stream(ctx, r, a)
 	case rules.Message:
 		c.single(r, a)
@@ -127,7 +167,11 @@ func (c *endpoint) openSession(id, authorization string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.context = authorization
-	if id == "" || len(id) > maxSession || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+	if id == "" {
+		return
+	}
+	if len(id) > maxSession || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+		c.lane.m.cfg.Logger.Warn("the id of a session is not used: it is no visible ASCII, or too long", "peer", c.at.Peer, "bytes", len(id))
 		return
 	}
 	c.session = id
@@ -183,7 +227,11 @@ func (c *endpoint) message(r *request, line []byte, status int) verdict {
 		return c.unreadable(r, line)
 	}
 	if id, ok := m.RequestID(); m.Method != nil || !ok || id != r.send.RequestID {
-		c.beside(m, line)
+		if c.foreignTo(r, m) {
+			c.noise.count(notificationKind(m.MethodName()), len(line))
+		} else {
+			c.beside(m, line)
+		}
 		return elsewhere
 	}
 	if c.turnedAway(r, status, line) || c.staleSession(r, status, m) {
@@ -208,6 +256,38 @@ func (c *endpoint) unreadable(r *request, line []byte) verdict {
 		c.receive(line)
 	}
 	return elsewhere
+}
+
+// foreignTo reports whether a notification on the stream of one request is about another: modern streams are scoped, and one caller's must not
+// speak for another's (specification 2026-07-28, basic/transports/streamable-http, "Receiving Messages").
+func (c *endpoint) foreignTo(r *request, m domain.Message) bool {
+	if m.Method == nil || m.HasID() || r.send.Era != domain.EraModern {
+		return false
+	}
+	if m.MethodName() == "notifications/progress" {
+		id, known := progressID(message.Members(m.Params)["progressToken"])
+		return known && id != r.send.RequestID
+	}
+	notice, id := message.ReadNotice(m)
+	return notice != message.Unrelated && id != r.send.RequestID
+}
+
+// refusedStream takes the stream of an answer to a probe whose status is ambiguous: all of it is there before anything follows from it, so
+// that nothing in it that shows modern behaviour is missed, whole event or not.
+func (c *endpoint) refusedStream(r *request, a *web.Answer) {
+	body, err := a.Body()
+	if err != nil {
+		c.unread(r, a.Status, err)
+		return
+	}
+	c.table.heard.Add(int64(len(body)))
+	c.suggestive(body)
+	for e := range web.ParseEvents(body) {
+		if len(e.Data) > 0 && c.message(r, e.Data, a.Status) == settled {
+			return
+		}
+	}
+	c.wordless(r, a.Status, "a stream without the answer", body)
 }
 
 // beside takes a message that answers nobody here.
@@ -264,6 +344,7 @@ func probes(s domain.Send) bool {
 func (c *endpoint) stream(ctx context.Context, r *request, a *web.Answer) {
 	t := tape{}
 	v, err := c.play(r, a, &t)
+	a.Finish(0) // what goes on with it needs its place
 	for v == elsewhere && t.resumable(c, r, err) {
 		var next *web.Answer
 		if next, err = c.resume(ctx, r, &t); err == nil {
@@ -297,9 +378,37 @@ func (c *endpoint) play(r *request, a *web.Answer, t *tape) (verdict, error) {
 		if len(e.Data) == 0 {
 			continue
 		}
+		if probes(r.send) && !domain.ModernEvidence(e.Data) && answers(e.Data, r.send.RequestID) {
+			c.overhear(a)
+		}
 		if v := c.message(r, e.Data, a.Status); v != elsewhere {
 			return v, nil
 		}
 	}
 	return elsewhere, nil
 }
+
+// answers reports whether a line is a message that answers a request.
+func answers(line []byte, request int64) bool {
+	m, err := domain.ParseMessage(line)
+	id, ok := m.RequestID()
+	return err == nil && m.Method == nil && ok && id == request
+}
+
+// overhear reads on, for a moment, behind an answer to a probe that may lead to initialize: what shows modern behaviour there rules that
+// out, and must be told first.
+func (c *endpoint) overhear(a *web.Answer) {
+	timer := time.AfterFunc(overhearWithin, a.Close)
+	defer timer.Stop()
+	for e, err := range a.Events() {
+		if err != nil {
+			return
+		}
+		if len(e.Data) > 0 {
+			c.suggestive(e.Data)
+		}
+	}
+}
+
+// overhearWithin bounds that. A stream ends with its answer, as a rule.
+const overhearWithin = 250 * time.Millisecond

@@ -137,6 +137,8 @@ func (c *endpoint) unread(r *request, status int, err error) {
 func refused(status int) bool { return status >= http.StatusBadRequest }
 
 // glanceWithin is what the body of an answer gets that is said to be no message: it is for people.
+const mostGlance = 64 << 10 // bytes of it
+
 const glanceWithin = 500 * time.Millisecond
 
 // foreign takes an answer that is said to be no message. What shows modern behaviour rules legacy out, whatever it is said to be.
@@ -165,7 +167,7 @@ func glance(a *web.Answer) []byte {
 		a.Close()
 		close(closed)
 	})
-	body, err := a.Body()
+	body, err := a.BodyUpTo(mostGlance)
 	if !timer.Stop() {
 		<-closed
 	}

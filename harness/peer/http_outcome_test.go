@@ -241,7 +241,8 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// The endpoint of a redirect within the origin gets everything, and that of another nothing.
+// The probe finds the way by redirects within the origin, and everything else goes there at once, credentials too. Nothing goes to another
+// origin, and a call that is redirected is not sent on: whoever redirects it has had it.
 func TestACredentialNeverFollowsARedirectElsewhere(t *testing.T) {
 	other := newSite(t)
 	other.on(domain.MethodCall, jsonAnswer(webComplete))
@@ -249,11 +250,19 @@ func TestACredentialNeverFollowsARedirectElsewhere(t *testing.T) {
 	b := webStarted(t, s, func(w *Web) {
 		w.Credentials = map[string]Credential{domain.DefaultContext: {Name: "a", Token: "secret-token", Fixed: map[string]string{"X-Key": "secret-key"}}}
 	})
-	b.modern()
-	s.on(domain.MethodCall, func(w http.ResponseWriter, r *http.Request) {
+	s.on(domain.MethodDiscover, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/mcp" {
 			http.Redirect(w, r, "/moved", http.StatusTemporaryRedirect)
 			return
+		}
+		jsonAnswer(webDiscovered)(w, r)
+	})
+	b.probe()
+	await[domain.ProbeAnswered](b.t, b.ledger, 1)
+	b.Do(domain.SelectEra{At: at1, Era: domain.EraModern, Version: "2026-07-28"}, nil)
+	s.on(domain.MethodCall, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/moved" {
+			t.Errorf("a call came to %s", r.URL.Path)
 		}
 		jsonAnswer(webComplete)(w, r)
 	})

@@ -71,18 +71,73 @@ func TestWhatAProbeOverHTTPReports(t *testing.T) {
 	}
 }
 
-// A modern error that is not said to be one is no answer, and still rules legacy out (design, the probe table).
+// Modern evidence counts in any body, whole or not and whatever it is said to be: it is no answer, and still rules legacy out (design, the
+// probe table).
 func TestModernWordsInAForeignBodyAreEvidence(t *testing.T) {
-	for _, body := range []string{`{"jsonrpc":"2.0","id":$ID,` + errorAnswer(-32022) + `}`, "an error -32021 in words"} {
-		s := newSite(t)
-		s.on(domain.MethodDiscover, sends(400, "text/plain", body))
-		b := webStarted(t, s, nil)
-		b.probe()
-		a, _ := await[domain.ProbeAnswered](t, b.ledger, 1)
-		f, _ := await[domain.ProbeFailed](t, b.ledger, 1)
-		if !a[0].Modern || a[0].RequestID != 0 || f[0].Class != domain.ClassAmbiguous {
-			t.Errorf("%q: %+v, then %+v", body, a[0], f[0])
-		}
+	const own, stream = `{"jsonrpc":"2.0","id":$ID,`, "text/event-stream"
+	modern, other := own+errorAnswer(-32022)+"}", own+errorAnswer(-32601)+"}"
+	for _, c := range []struct {
+		name string
+		way  http.HandlerFunc
+	}{
+		{"text", sends(400, "text/plain", modern)},
+		{"words", sends(400, "text/plain", "an error -32021 in words")},
+		{"an event without an end", sends(404, stream, "data: "+modern+"\n")},
+		{"an event without a line's end", sends(404, stream, "data: "+modern)},
+		{"an event of another type", sends(404, stream, "event: error\ndata: "+modern+"\n\n")},
+		{"a comment", sends(404, stream, ": "+modern+"\n\n")},
+		{"behind another answer", sends(404, stream, event(other)+event(modern))},
+		{"behind another answer, under 200", sends(200, stream, event(other)+event(`{"jsonrpc":"2.0","id":999,`+errorAnswer(-32022)+`}`))},
+		{"a DiscoverResult without an end", sends(404, stream, "data: "+own+webDiscovered+"}\n")},
+		{"the body of a redirect", func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/there" {
+				sends(404, "", "")(w, r)
+				return
+			}
+			w.Header().Set("Location", "/there")
+			sends(307, "application/json", modern)(w, r)
+		}},
+		{"the body of a redirect elsewhere", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "http://192.0.2.1/")
+			sends(307, "application/json", modern)(w, r)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSite(t)
+			s.on(domain.MethodDiscover, c.way)
+			b := webStarted(t, s, nil)
+			b.probe()
+			a, _ := await[domain.ProbeAnswered](t, b.ledger, 1)
+			if !a[0].Modern || a[0].At != at1 {
+				t.Errorf("the first that is told is %+v", a[0])
+			}
+			poll(t, "the probe has an outcome", func() bool { return len(of[domain.ProbeFailed](b.ledger))+len(of[domain.ProbeAnswered](b.ledger)) >= 2 })
+		})
+	}
+}
+
+// The stream of one request speaks for no other: not for the progress of another's call, nor for another's subscription.
+func TestAStreamSpeaksForItsOwnRequestAlone(t *testing.T) {
+	s := newSite(t)
+	b := webStarted(t, s, nil)
+	b.modern()
+	var told []string
+	s.on(domain.MethodListen, streams(event(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":$ID}}}`), "wait"))
+	listen := b.ask(domain.Send{Method: domain.MethodListen, Era: domain.EraModern, Version: "2026-07-28", Types: []string{domain.TypeToolsChanged}}, nil)
+	await[domain.SubscriptionAcknowledged](t, b.ledger, 1)
+	about := func(id int64) string {
+		return event(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%d}}}`, id)) +
+			event(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id)) +
+			event(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":1}}`, id))
+	}
+	s.on(domain.MethodCall, func(w http.ResponseWriter, r *http.Request) {
+		streams(about(listen)+event(`{"jsonrpc":"2.0","id":$ID,`+webComplete+`}`))(w, r)
+	})
+	b.call("mine", domain.EraModern, `{}`)
+	b.answered(1)
+	b.Manager.Flush()
+	if ended, changed := of[domain.SubscriptionEnded](b.ledger), of[domain.ListChanged](b.ledger); len(ended)+len(changed)+len(told) > 0 {
+		t.Errorf("%+v, %+v", ended, changed)
 	}
 }
 

@@ -102,7 +102,7 @@ func (c *endpoint) get(ctx context.Context, authorization, after string, stays b
 	if after != "" {
 		h = append(h, web.Header{Name: rules.LastEventField, Value: after})
 	}
-	a, err := c.client.Do(ctx, web.Request{Method: "GET", Header: append(h, credential...), Stays: stays})
+	a, err := c.client.Do(ctx, web.Request{Method: "GET", Header: append(h, credential...), Stays: stays, To: c.whereTo(domain.Send{})})
 	if err == nil {
 		c.noteCredential(authorization, credential, a.Status)
 	}

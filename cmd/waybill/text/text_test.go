@@ -22,7 +22,11 @@ func TestTheReportSpeaksOfListsThatAreNotWhatTheyShouldBe(t *testing.T) {
 	} {
 		var out strings.Builder
 		Report(&out, domain.Report{Peers: []domain.PeerReport{{Name: "p", State: "ready", Era: domain.EraModern, Lists: []domain.ListReport{c.list}}}})
-		want := "PEER  STATE  ERA     VERSION  CACHE SCOPE  TOOLS\np     ready  modern  -        -            -\n" + c.want + "no namespace has been merged yet\n"
+		tools := "-"
+		if c.list.Context != "default" {
+			tools = c.list.Context + ": 0"
+		}
+		want := "PEER  STATE  ERA     VERSION  CACHE SCOPE  TOOLS\np     ready  modern  -        -            " + tools + "\n" + c.want + "no namespace has been merged yet\n"
 		if out.String() != want {
 			t.Errorf("%s:\n%swant\n%s", name, out.String(), want)
 		}
@@ -36,7 +40,7 @@ func TestTheReportNamesTheContextOfACollision(t *testing.T) {
 		Namespaces: []domain.NamespaceReport{{Context: "ann", Policy: "other", Generation: 9}, {Context: "default", Policy: "prefix-always", Tools: 3, Generation: 2}},
 		Collisions: []domain.CollisionReport{{Name: "x", Candidates: owners, Winner: &owners[0], Seq: 5}, {Context: "ann", Name: "y", Candidates: owners, Seq: 6}}})
 	for _, want := range []string{"collision: x is claimed by a, b; a keeps it (event 5)\n", "collision: y in context ann is claimed by a, b; nobody is routable under it (event 6)\n",
-		"collision policy prefix-always: 3 tools merged, generation 2\n"} {
+		"collision policy prefix-always: 3 tools merged, generation 2; context ann: 0 tools, generation 9\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -24,6 +25,9 @@ type Answer struct {
 	Status int
 	Header http.Header
 	Proto  string // HTTP/1.1 or HTTP/2.0
+
+	URL    *url.URL // where it came from, after redirects
+	Passed []byte   // the beginning of the bodies of redirects
 
 	options *Options
 	ctx     context.Context
@@ -55,19 +59,22 @@ func (a *Answer) Type() string {
 }
 
 // Body reads the whole body. The error is ErrTooLarge where it is larger than MaxBody, or a *Failure. The bytes are the caller's.
-func (a *Answer) Body() ([]byte, error) {
+func (a *Answer) Body() ([]byte, error) { return a.BodyUpTo(a.options.MaxBody) }
+
+// BodyUpTo is Body with a limit of its own.
+func (a *Answer) BodyUpTo(limit int64) ([]byte, error) {
 	if err := a.decoded(); err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(a.in, a.options.MaxBody+1))
+	body, err := io.ReadAll(io.LimitReader(a.in, limit+1))
 	if a.head == nil {
 		a.head = append([]byte{}, body[:min(len(body), excerpt)]...)
 	}
 	switch {
 	case err != nil:
 		return nil, a.failure(unread(a.ctx, err))
-	case int64(len(body)) > a.options.MaxBody:
-		return nil, a.tooLarge("the body", a.options.MaxBody)
+	case int64(len(body)) > limit:
+		return nil, a.tooLarge("the body", limit)
 	}
 	a.ended = true
 	return body, nil

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -21,9 +22,8 @@ const (
 	idleConnection = 30 * time.Second // after which an unused connection is closed
 	ping           = 15 * time.Second // of silence after which an HTTP/2 connection is asked whether it still lives
 
-	// streams is how many requests HTTP/2 carries at once: net/http takes it that a server allows a hundred until it says otherwise, and
-	// what a server refuses for being too much is not sent again.
-	streams = 100
+	passing     = 64 << 10               // bytes of the body of a redirect that are looked at
+	passingTime = 250 * time.Millisecond // for them
 
 	streamWindow = 1 << 20 // bytes that an HTTP/2 stream may send unread; net/http would keep four times as much
 )
@@ -83,7 +83,7 @@ func (c *Client) Close() {
 }
 
 func (c *Client) lane(config *tls.Config) *lane {
-	return &lane{c.transport(config), make(chan struct{}, max(streams, c.options.Connections))}
+	return &lane{c.transport(config), make(chan struct{}, c.options.Connections)}
 }
 
 // transport leaves to net/http what it is good at and nothing that it decides by itself: no proxy of the environment, no cookies, no
@@ -128,10 +128,12 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 // reading of the answer included; cancelling it closes the stream of HTTP/2 or the connection of HTTP/1. The answer must be closed.
 // An error is a *Failure.
 //
-// At most Connections requests of HTTP/1 and 100 of HTTP/2 are under way at once, from Do to Close of the answer; the others wait.
+// At most Connections requests are under way at once, over HTTP/1 as over HTTP/2, from Do to Close of the answer: each may hold as much as
+// its answer may be large. The others wait.
 // Over HTTP/2 a request counts as begun when it has its connection, though it may still wait for the peer to take it.
 //
-// Redirects are followed that keep the method, 307 and 308, to the same origin, and at most three of them.
+// Where the request says so, redirects are followed that keep the method, 307 and 308, to the same origin, and at most three of them.
+// Whoever redirects has had the whole request by then: what the last one says of it says nothing of the others.
 func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
 	header, err := r.check()
 	if err != nil {
@@ -147,7 +149,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
 		return nil, c.named(f)
 	}
 	b := &beginning{told: r.Began}
-	response, failure := c.follow(ctx, l, &r, header, b)
+	response, way, failure := c.follow(ctx, l, &r, header, b)
 	sent := b.seal()
 	if failure != nil {
 		cancel(context.Canceled)
@@ -156,6 +158,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
 		return nil, c.named(failure)
 	}
 	a := newAnswer(ctx, cancel, response, &c.options)
+	a.URL, a.Passed = way.to, way.passed
 	a.leave = sync.OnceFunc(l.leave)
 	return a, nil
 }
@@ -166,24 +169,50 @@ func (c *Client) named(f *Failure) *Failure {
 	return f
 }
 
-func (c *Client) follow(ctx context.Context, l *lane, r *Request, header http.Header, b *beginning) (*http.Response, *Failure) {
-	target := c.options.Endpoint
-	for hop := 0; ; hop++ {
-		response, failure := c.send(ctx, l, r, target, header, b)
-		if failure != nil || !redirecting(response.StatusCode) {
-			return response, failure
+// way is where a request came to, and the bodies that it met on its way there.
+type way struct {
+	to     *url.URL
+	passed []byte
+}
+
+func (c *Client) follow(ctx context.Context, l *lane, r *Request, header http.Header, b *beginning) (*http.Response, way, *Failure) {
+	w := way{to: c.options.Endpoint}
+	if r.To != nil {
+		if origin(r.To) != origin(w.to) {
+			return nil, w, failed(KindRequest, errors.New("the request is for another origin than that of the endpoint"))
 		}
-		_ = response.Body.Close() // its text is for browsers
-		next, err := redirected(target, response)
-		if err == nil && hop == redirects {
+		w.to = r.To
+	}
+	for hop := 0; ; hop++ {
+		response, failure := c.send(ctx, l, r, w.to, header, b)
+		if failure != nil || !redirecting(response.StatusCode) {
+			return response, w, failure
+		}
+		w.passed = append(w.passed, glimpse(response)...)
+		next, err := redirected(w.to, response)
+		switch {
+		case err == nil && !r.Follow:
+			err = fmt.Errorf("it redirects (%d), which is followed for the probe alone; give the URL where it ends", response.StatusCode)
+		case err == nil && hop == redirects:
 			err = fmt.Errorf("it redirects more than %d times, give the URL where it ends", redirects)
 		}
 		if err != nil {
-			return nil, failed(KindRedirect, err)
+			f := failed(KindRedirect, err)
+			f.Passed = w.passed
+			return nil, w, f
 		}
-		target = next
+		w.to = next
 		b.read.Store(false)
 	}
+}
+
+// glimpse reads the beginning of the body of a redirect, as far as it is there, and closes it.
+func glimpse(r *http.Response) (body []byte) {
+	within(passingTime, func() { _ = r.Body.Close() }, func() {
+		body, _ = io.ReadAll(io.LimitReader(r.Body, passing)) // what came before an error is all there is
+	})
+	_ = r.Body.Close() // it is given up
+	return body
 }
 
 // send makes one attempt at one URL.
@@ -228,8 +257,9 @@ func redirected(from *url.URL, response *http.Response) (*url.URL, error) {
 	case err != nil || response.Header.Get("Location") == "":
 		return nil, fmt.Errorf("it redirects (%d) without a target that can be read", response.StatusCode)
 	case origin(to) != origin(from):
-		return nil, fmt.Errorf("it redirects (%d) to %.200s, another origin, where nothing is sent; if that is where it is now, change the URL of this peer",
-			response.StatusCode, origin(to))
+		// Not where: it is the peer's word, which may repeat what it was sent.
+		return nil, fmt.Errorf("it redirects (%d) to another origin, where nothing is sent; if that is where it is now, change the URL of this peer",
+			response.StatusCode)
 	case response.StatusCode < http.StatusTemporaryRedirect:
 		return nil, fmt.Errorf("it redirects (%d) within %s in a way that would change the method; give the URL where it ends",
 			response.StatusCode, origin(to))

@@ -217,12 +217,12 @@ func TestWhatIsOverMakesRoom(t *testing.T) {
 	c := client(t, settings(t, "http://"+addr))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for range streams + 1 {
+	for range c.options.Connections + 1 {
 		_, err := c.Do(ctx, post("{}"))
 		wantFailure(t, err, KindClosed, true)
 	}
 	fails.Store(false)
-	for range streams + 1 {
+	for range c.options.Connections + 1 {
 		a, err := c.Do(ctx, Request{Method: http.MethodGet}) // which net/http sends again where the connection is gone
 		if err != nil {
 			t.Fatal(err)

@@ -55,13 +55,33 @@ func (a *Answer) streamError(err error) error {
 	switch {
 	case errors.Is(err, errEvent):
 		return a.tooLarge("an event", a.options.MaxBody)
+	case errors.Is(err, errQuiet):
+		return a.tooLarge("what comes between two messages", mostSilence)
 	case errors.Is(err, errStream):
 		return a.tooLarge("the stream", a.options.MaxStream)
 	}
 	return a.failure(unread(a.ctx, err))
 }
 
+// ParseEvents cuts a body that is there as a whole into its events, as Events does. One that the body ends in is no event.
+func ParseEvents(body []byte) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		s := &stream{in: bufio.NewReader(bytes.NewReader(body)), event: int64(len(body)), silence: int64(len(body))}
+		for {
+			e, err := s.next()
+			if err != nil || !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// mostSilence is how many bytes may come between two messages that are part of neither: comments, empty lines, events of other types. A
+// stream of them alone is work for nobody.
+const mostSilence = 1 << 20
+
 var (
+	errQuiet  = errors.New("nothing but comments and the like")
 	errEvent  = errors.New("an event is over the limit")
 	errStream = errors.New("the stream is over the limit")
 )
@@ -69,7 +89,7 @@ var (
 // stream is made once, for it may have begun an event when the caller left off.
 func (a *Answer) stream() *stream {
 	if a.events == nil {
-		a.events = &stream{in: a.in, event: a.options.MaxBody, all: a.options.MaxStream}
+		a.events = &stream{in: a.in, event: a.options.MaxBody, all: a.options.MaxStream, silence: mostSilence}
 	}
 	return a.events
 }
@@ -85,6 +105,9 @@ type stream struct {
 	in    *bufio.Reader
 	event int64 // most bytes of one event's data, and of a line's value
 	all   int64 // most bytes of the stream; 0 for no limit
+
+	silence int64 // most bytes between two messages; 0 for no limit
+	quiet   int64 // of them so far
 
 	taken  int64 // of the stream
 	begun  bool  // past the place of a byte order mark
@@ -108,13 +131,31 @@ func (s *stream) next() (Event, error) {
 			s.err = err
 		case len(line) > 0:
 			s.err = s.field(line)
+			if !bytes.HasPrefix(line, []byte("data")) {
+				s.hush(len(line) + 1)
+			}
 		default:
-			if e := s.dispatch(); e.Data != nil || e.HasID || e.HasRetry {
+			if s.other {
+				s.hush(len(s.data))
+			}
+			s.hush(1)
+			e := s.dispatch()
+			if e.Data != nil {
+				s.quiet = 0
+			}
+			if e.Data != nil || e.HasID || e.HasRetry {
 				return e, nil
 			}
 		}
 	}
 	return Event{}, s.err
+}
+
+// hush counts what is no part of a message.
+func (s *stream) hush(n int) {
+	if s.quiet += int64(n); s.silence > 0 && s.quiet > s.silence && s.err == nil {
+		s.err = errQuiet
+	}
 }
 
 // dispatch ends an event.

@@ -48,6 +48,32 @@ func show(events []Event) string {
 	return b.String()
 }
 
+// A stream of comments, or of events that are no messages, is ended; one that brings a message now and then is not.
+func TestAStreamThatSaysNothingIsEnded(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for _, filler := range []string{":" + long + "\n", "\n\n\n\n", "event: ping\ndata: " + long + "\n\n", "id: 1\n\n", long + "\n"} {
+		for _, between := range []bool{false, true} {
+			body := strings.Repeat(filler, mostSilence*6/5/len(filler))
+			if between {
+				half := strings.Repeat(filler, mostSilence*3/5/len(filler))
+				body = half + "data: a\n\n" + half + "data: b\n\n"
+			}
+			s := &stream{in: bufio.NewReader(strings.NewReader(body)), event: 1 << 20, silence: mostSilence}
+			messages := 0
+			var err error
+			for err == nil {
+				var e Event
+				if e, err = s.next(); e.Data != nil {
+					messages++
+				}
+			}
+			if want := map[bool]error{false: errQuiet, true: io.EOF}[between]; !errors.Is(err, want) || between && messages != 2 {
+				t.Errorf("%.20q: %d messages, then %v, want %v", filler, messages, err, want)
+			}
+		}
+	}
+}
+
 func TestEvents(t *testing.T) {
 	for _, c := range []struct{ name, stream, want string }{
 		{"nothing", "", ""},

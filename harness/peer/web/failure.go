@@ -45,6 +45,8 @@ type Failure struct {
 
 	Err error // what failed, and what the operator can do
 
+	Passed []byte // the beginning of the bodies of redirects that were met
+
 	origin string // of the endpoint
 }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -42,10 +43,10 @@ func TestRedirects(t *testing.T) {
 		{"301", "/301?to=/mcp", 1, "change the method"},
 		{"302", "/302?to=/mcp", 1, "change the method"},
 		{"303", "/303?to=/mcp", 1, "change the method"},
-		{"another port", "/307?to=" + elsewhere.URL + "/secret%3Fsecret", 1, elsewhere.URL + ", another origin"},
-		{"another scheme", "/308?to=https://" + host + "/secret", 1, "https://" + host + ", another origin"},
-		{"another host", "/307?to=//localhost:1/secret", 1, "http://localhost:1, another origin"},
-		{"another host, 302", "/302?to=//localhost:1/secret", 1, "http://localhost:1, another origin"},
+		{"another port", "/307?to=" + elsewhere.URL + "/secret%3Fsecret", 1, "to another origin"},
+		{"another scheme", "/308?to=https://" + host + "/secret", 1, "to another origin"},
+		{"another host", "/307?to=//localhost:1/secret", 1, "to another origin"},
+		{"another host, 302", "/302?to=//localhost:1/secret", 1, "to another origin"},
 		{"a user", "/307?to=http://secret:secret@" + host + "/mcp", 1, "a user in it"},
 		{"no target", "/307", 1, "without a target"},
 		{"a target that is none", "/307?to=http://%255B/secret", 1, "without a target"},
@@ -54,7 +55,7 @@ func TestRedirects(t *testing.T) {
 		r := post("message")
 		r.Header = append(r.Header, Header{"Authorization", "Bearer key"})
 		began := 0
-		r.Began = func() { began++ }
+		r.Began, r.Follow = func() { began++ }, true
 		a, err := client(t, settings(t, s.URL+c.path)).Do(t.Context(), r)
 		if c.said == "" {
 			if err != nil {
@@ -87,5 +88,62 @@ func TestOrigin(t *testing.T) {
 		if got := origin(settings(t, c[0]).Endpoint); got != c[1] {
 			t.Errorf("%s has the origin %s, want %s", c[0], got, c[1])
 		}
+	}
+}
+
+// Only what asks for it is redirected: whoever redirects has had the request.
+func TestARedirectIsFollowedWhereThatIsAskedForAlone(t *testing.T) {
+	met := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		met++
+		if r.URL.Path == "/mcp" {
+			w.Header().Set("Location", "/there")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+			io.WriteString(w, "evidence on the way")
+			return
+		}
+		io.WriteString(w, "arrived")
+	}))
+	defer s.Close()
+	c := client(t, settings(t, s.URL+"/mcp"))
+	_, err := c.Do(t.Context(), post("x"))
+	if f := wantFailure(t, err, KindRedirect, true); met != 1 || string(f.Passed) != "evidence on the way" {
+		t.Errorf("%d requests, %q", met, f.Passed)
+	}
+	r := post("x")
+	r.Follow = true
+	a, err := c.Do(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	if string(a.Passed) != "evidence on the way" || a.URL.Path != "/there" {
+		t.Errorf("%q, %s", a.Passed, a.URL)
+	}
+	met, r = 0, post("y")
+	r.To = a.URL
+	if _, body := exchange(t, c, r); body != "arrived" || met != 1 {
+		t.Errorf("%q after %d requests", body, met)
+	}
+	r.To, err = url.Parse("http://localhost:1/there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Do(t.Context(), r)
+	wantFailure(t, err, KindRequest, false)
+}
+
+// Where a redirect leads is the peer's word, which may be what it was sent.
+func TestARedirectElsewhereIsNotRepeated(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "http://"+r.Header.Get("Authorization")+"/x")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}))
+	defer s.Close()
+	r := post("x")
+	r.Header, r.Follow = append(r.Header, Header{"Authorization", "MyToken"}), true
+	_, err := client(t, settings(t, s.URL)).Do(t.Context(), r)
+	if f := wantFailure(t, err, KindRedirect, true); strings.Contains(strings.ToLower(f.Error()), "mytoken") {
+		t.Errorf("%v", f)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -16,6 +17,9 @@ type Request struct {
 	Method string   // POST, GET or DELETE; a POST has a body and the others have none
 	Header []Header // all of it but Host, Content-Length and what belongs to the connection; credentials too
 	Body   []byte
+
+	To     *url.URL // in the place of the endpoint, of the same origin; nil for the endpoint
+	Follow bool     // redirects are followed
 
 	// Stays says that the answer is a stream that stays open: it takes none of the connections of other requests.
 	Stays bool
