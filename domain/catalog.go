@@ -64,7 +64,7 @@ func (s *State) applyListed(e Event, d CatalogListed) {
 		return
 	}
 	modern, f := l.peer.Era == EraModern, l.fetch
-	pg, problem, reason := d.read(e.Evidence, modern, l.peer.rules() != nil, l.peer.http())
+	pg, problem, reason := l.peer.readPage(d.Page, e.Evidence)
 	if problem != "" {
 		f.code, f.reason = Code(problem), reason
 		return
@@ -81,15 +81,22 @@ func (s *State) applyListed(e Event, d CatalogListed) {
 	f.bound(e.Mono, l.peer.Config.ProbeTimeout)
 }
 
-// read returns the page that an answer brings.
-func (d CatalogListed) read(evidence []byte, modern, strict, http bool) (catalog.Page, catalog.Problem, string) {
-	if d.Page != nil && d.Page.Modern() == modern && d.Page.HTTP() == http {
-		return *d.Page, "", ""
+// readPage returns the page that an answer brings; ready is what somebody made of it
+// before, or nil.
+func (p *Peer) readPage(ready *catalog.Page, evidence []byte) (catalog.Page, catalog.Problem, string) {
+	switch {
+	case p.reads(ready):
+		return *ready, "", ""
+	case p.http():
+		return catalog.ParsePageHTTP(evidence, p.Era == EraModern)
 	}
-	if http {
-		return catalog.ParsePageHTTP(evidence, modern)
-	}
-	return catalog.ParsePage(evidence, modern, strict)
+	return catalog.ParsePage(evidence, p.Era == EraModern, p.rules() != nil)
+}
+
+// reads reports whether a page was read as an answer of this peer. That it was read less
+// strictly does not matter: its tools are judged again where the list is built.
+func (p *Peer) reads(page *catalog.Page) bool {
+	return page != nil && page.Modern() == (p.Era == EraModern) && page.HTTP() == p.http()
 }
 
 // bound stops a list that is too long in any way.

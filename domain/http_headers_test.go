@@ -232,7 +232,7 @@ func TestToolsThatHTTPLeavesOut(t *testing.T) {
 		"stdio, unruled": {[]func(*PeerConfig){func(p *PeerConfig) { p.Lists = nil }}, false, "good=p:good odd=p:odd"},
 	} {
 		var digests []string
-		for _, ahead := range []string{"", "as it is", "as another transport's", "as another era's"} {
+		for _, ahead := range []string{"", "as it is", "as another transport's", "as another era's", "as an old configuration's"} {
 			k := newKeeper(t)
 			k.start(ruled(testConfig(PrefixOnCollision, "p"), append([]func(*PeerConfig){unsubscribed}, c.change...)...))
 			hints := cached(10_000, ScopePublic)
@@ -264,6 +264,25 @@ func TestToolsThatHTTPLeavesOut(t *testing.T) {
 	}
 }
 
+// TestAPageReadByOtherRulesIsReadAgain: an old configuration reads less strictly.
+func TestAPageReadByOtherRulesIsReadAgain(t *testing.T) {
+	far := strings.Replace(toolDef("far"), `"type":"object"`, `"type":"object","properties":{"a":{"$ref":"https://example.com/a"}}`, 1)
+	for want, change := range map[string]func(*PeerConfig){"": func(*PeerConfig) {}, "far=p:far": func(p *PeerConfig) { p.Lists = nil }} {
+		for _, ahead := range []string{"", "as it is", "as an old configuration's"} {
+			k := newKeeper(t)
+			k.start(ruled(testConfig(PrefixOnCollision, "p"), unsubscribed, change))
+			k.rises("p", discoverQuiet)
+			x := k.last("p", "", MethodList)
+			frame := strings.ReplaceAll(told(cached(10_000, ScopePublic), far), "$ID", "7")
+			k.see(CatalogListed{At: x.At, RequestID: x.RequestID, Frame: RefTo([]byte(frame)), Page: pageAhead(ahead, frame, true, false)}, frame)
+			if got := k.names(""); got != want {
+				t.Errorf("page %q: %q, want %q", ahead, got, want)
+			}
+			k.refolds()
+		}
+	}
+}
+
 // pageAhead is what whoever reported an answer made of it.
 func pageAhead(how, frame string, modern, http bool) *catalog.Page {
 	var p catalog.Page
@@ -275,10 +294,10 @@ func pageAhead(how, frame string, modern, http bool) *catalog.Page {
 	case "as another era's":
 		modern = !modern
 	}
-	if http {
+	if strict := how != "as an old configuration's"; http {
 		p, _, _ = catalog.ParsePageHTTP([]byte(frame), modern)
 	} else {
-		p, _, _ = catalog.ParsePage([]byte(frame), modern, true)
+		p, _, _ = catalog.ParsePage([]byte(frame), modern, strict)
 	}
 	return &p
 }

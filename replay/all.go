@@ -37,6 +37,7 @@ type allReplayer struct {
 	state  *domain.State
 	steps  *domain.Steps // nil before the first observation
 	tree   tree
+	pages  domain.Pages
 	origin jsontext.Value
 	out    Replayed
 }
@@ -64,6 +65,7 @@ func (r *allReplayer) observation(e domain.Event, rec Record) error {
 	if _, _, err := join(r.ctx, r.src, &e); err != nil {
 		return err
 	}
+	r.pages.Judge(r.state, &e)
 	r.origin, r.steps = rec.Bytes, r.state.Begin(e)
 	return nil
 }

@@ -77,6 +77,7 @@ type replayer struct {
 	src    Source
 	state  *domain.State
 	tree   tree
+	pages  domain.Pages
 	due    []domain.Event // decided again, not yet met in the log
 	origin jsontext.Value // the observation they came from
 	out    Replayed
@@ -125,6 +126,7 @@ func (r *replayer) observation(rec Record, e domain.Event) error {
 	if _, _, err := join(r.ctx, r.src, &e); err != nil {
 		return err
 	}
+	r.pages.Judge(r.state, &e)
 	r.origin = rec.Bytes
 	r.due = r.state.Step(e)[1:]
 	return nil

@@ -37,7 +37,7 @@ func (c explainCmd) Run(a *app) error {
 		return err
 	}
 	defer l.Close()
-	x, err := explain.Call(a.ctx, callIndex{l}, c.Call)
+	x, err := explain.Call(a.ctx, callIndex{a.watched(l, "folded"), l}, c.Call)
 	if errors.Is(err, explain.ErrNoCall) {
 		return usageError{fmt.Errorf("%w; see waybill-audit show %s", err, c.Log)}
 	}
@@ -63,11 +63,14 @@ func (c explainCmd) Run(a *app) error {
 }
 
 // callIndex finds the events of a call by the index of the log file.
-type callIndex struct{ logfile.Log }
+type callIndex struct {
+	replay.Source
+	log logfile.Log
+}
 
 // OfCall implements explain.Indexed.
 func (l callIndex) OfCall(ctx context.Context, key string) ([]replay.Record, error) {
-	list, err := l.ByCall(ctx, key)
+	list, err := l.log.ByCall(ctx, key)
 	out := make([]replay.Record, len(list))
 	for i, r := range list {
 		out[i] = replay.Record(r)

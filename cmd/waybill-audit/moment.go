@@ -30,7 +30,7 @@ func (c instant) sight(a *app) (s moment.Sight, err error) {
 		return s, err
 	}
 	defer l.Close()
-	m, err := moment.At(a.ctx, l, p)
+	m, err := moment.At(a.ctx, a.watched(l, "folded"), p)
 	if err != nil {
 		return s, beyond(err)
 	}
@@ -223,7 +223,7 @@ func (c diffCmd) Run(a *app) error {
 		return err
 	}
 	defer l.Close()
-	before, after, err := moment.Two(a.ctx, l, from, to)
+	before, after, err := moment.Two(a.ctx, a.watched(l, "folded"), from, to)
 	if err != nil {
 		return beyond(err)
 	}

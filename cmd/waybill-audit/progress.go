@@ -18,6 +18,7 @@ type watched struct {
 	replay.Source
 	to   io.Writer
 	verb string
+	told int64 // the seq of the last line
 	next time.Time
 }
 
@@ -29,9 +30,12 @@ func (a *app) watched(src replay.Source, verb string) replay.Source {
 // Records implements replay.Source.
 func (w *watched) Records(ctx context.Context, after int64, max int) ([]replay.Record, error) {
 	records, err := w.Source.Records(ctx, after, max)
-	if now := time.Now(); len(records) > 0 && now.After(w.next) {
-		fmt.Fprintf(w.to, "waybill-audit: %s %d events\n", w.verb, records[len(records)-1].Seq)
-		w.next = now.Add(progressEvery)
+	if len(records) == 0 || time.Now().Before(w.next) {
+		return records, err
+	}
+	if last := records[len(records)-1].Seq; last > w.told { // single events are read again
+		fmt.Fprintf(w.to, "waybill-audit: %s %d events\n", w.verb, last)
+		w.told, w.next = last, time.Now().Add(progressEvery)
 	}
 	return records, err
 }

@@ -41,7 +41,7 @@ func (c whyNotCmd) Run(a *app) error {
 		return err
 	}
 	defer l.Close()
-	w, err := explain.AskWhyNot(a.ctx, l, q)
+	w, err := explain.AskWhyNot(a.ctx, a.watched(l, "folded"), q)
 	if errors.Is(err, explain.ErrNoCall) || errors.Is(err, moment.ErrBeyond) {
 		return usageError{err}
 	}

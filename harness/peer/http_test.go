@@ -135,7 +135,7 @@ func TestAStreamSpeaksForItsOwnRequestAlone(t *testing.T) {
 	})
 	b.call("mine", domain.EraModern, `{}`)
 	b.answered(1)
-	b.Manager.Flush()
+	b.Flush()
 	if ended, changed := of[domain.SubscriptionEnded](b.ledger), of[domain.ListChanged](b.ledger); len(ended)+len(changed)+len(told) > 0 {
 		t.Errorf("%+v, %+v", ended, changed)
 	}

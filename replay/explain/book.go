@@ -22,6 +22,7 @@ func noteOf(e domain.Event) note {
 // that spoke of it. Its size does not grow with the log.
 type book struct {
 	state   *domain.State
+	pages   domain.Pages
 	asked   []string // the names that matter
 	now     note     // the last event
 	life    note     // service.started
@@ -134,8 +135,9 @@ func (b *book) take(e domain.Event) {
 		config = b.state.Config
 		defer func() { b.judge(d, e.Evidence, config) }()
 	}
+	n := noteOf(e) // a page is not kept
+	b.pages.Judge(b.state, &e)
 	b.state.Apply(e)
-	n := noteOf(e)
 	b.now = n
 	switch e.Data.(type) {
 	case domain.ServiceStarted:

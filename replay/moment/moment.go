@@ -64,10 +64,12 @@ var errPassed = errors.New("passed")
 // the first beyond the point ends it: the log is the order of things.
 func At(ctx context.Context, src replay.Source, p Point) (Moment, error) {
 	m := Moment{State: domain.NewState(), Log: src.ID()}
+	var pages domain.Pages
 	err := replay.Scan(ctx, src, func(e domain.Event, _ replay.Record) error {
 		if !p.includes(e) {
 			return errPassed
 		}
+		pages.Judge(m.State, &e)
 		m.State.Apply(e)
 		m.Seq, m.Time, m.Mono = e.Seq, e.Time, e.Mono
 		return nil

@@ -100,7 +100,7 @@ func asks(d domain.Data) (about string, x sent, ok bool) {
 // translate says what the other world hears of an observation; false where it did not
 // ask, or has nobody whom it concerns.
 func (l *links) translate(e domain.Event) (domain.Event, bool, error) {
-	ok := true
+	var ok bool
 	switch d := e.Data.(type) {
 	case domain.PeerSpawned:
 		ok, e.Data = l.lived(&d.At), d
