@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"waybill/migrations"
@@ -283,11 +284,14 @@ func scan[T any](ctx context.Context, q querier, row func(*sql.Rows, *T) error, 
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var v T
-		if err := row(rows, &v); err != nil {
+		if len(out) == cap(out) {
+			out = slices.Grow(out, 3*len(out)+16) // often many
+		}
+		out = out[:len(out)+1]
+		clear(out[len(out)-1:])
+		if err := row(rows, &out[len(out)-1]); err != nil {
 			return nil, err
 		}
-		out = append(out, v)
 	}
 	return out, rows.Err()
 }

@@ -22,6 +22,7 @@ type sums struct {
 	sums    []byte    // SHA-256 of each bucket, one after the other
 	stale   []uint16  // buckets whose sum does not hold any more
 	isStale []bool
+	all     string // of sums; "" where it is not known
 }
 
 func newSums() sums {
@@ -50,6 +51,7 @@ func (s *sums) keep(n *node, live bool) {
 func (s *sums) refresh() {
 	var b []byte
 	for _, i := range s.stale {
+		s.all = ""
 		b = appendBucket(b[:0], s.buckets[i])
 		sum := sha256.Sum256(b)
 		copy(s.sums[int(i)*len(sum):], sum[:])
@@ -96,8 +98,11 @@ func appendBucket(b []byte, bucket []*node) []byte {
 // sums (32 bytes each) of the contents of buckets 0 to 1,023 in this order.
 func (t *Table) Digest() string {
 	t.sums.refresh()
-	sum := sha256.Sum256(t.sums.sums)
-	return hex.EncodeToString(sum[:])
+	if t.sums.all == "" {
+		sum := sha256.Sum256(t.sums.sums)
+		t.sums.all = hex.EncodeToString(sum[:])
+	}
+	return t.sums.all
 }
 
 // FlatDigest returns the Digest that Merge gives the same lists. It costs in
