@@ -84,7 +84,7 @@ type Patient struct {
 // ctx ends.
 func Examine(ctx context.Context, p Patient) (Findings, error) {
 	c := &checkup{ctx: ctx, Patient: p, dir: harness.DataDir(p.File.Data), found: []Finding{}}
-	for _, look := range []func(){c.directory, c.marks, c.permissions, c.keys, c.lock, c.log, c.views, c.service, c.size, c.pins, c.nats} {
+	for _, look := range []func(){c.directory, c.marks, c.permissions, c.keys, c.lock, c.log, c.views, c.service, c.size, c.pins, c.tokens, c.nats} {
 		if look(); ctx.Err() != nil {
 			break
 		}
