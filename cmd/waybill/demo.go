@@ -16,6 +16,7 @@ import (
 	"waybill/cmd/waybill-audit/logfile"
 	"waybill/cmd/waybill/config"
 	"waybill/cmd/waybill/demo"
+	"waybill/cmd/waybill/eventlist"
 	"waybill/cmd/waybill/text"
 	"waybill/domain"
 	"waybill/harness/bus"
@@ -221,7 +222,7 @@ func (d *demonstration) audit() error {
 		return err
 	}
 	for _, r := range records {
-		if err := printEvent(d.app, r, false); err != nil {
+		if err := eventlist.Print(d.app.out, r, false); err != nil {
 			return err
 		}
 	}

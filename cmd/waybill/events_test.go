@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func TestEventsSinceAMoment(t *testing.T) {
@@ -68,12 +67,5 @@ func TestEventsAreFollowed(t *testing.T) {
 	eventually(t, "all of it is printed", func() bool { return len(printed()) >= len(want) })
 	if code := s.stop(syscall.SIGINT); code != exitDone || printed() != want || s.errs.String() != "" || strings.Count(want, "call.settled") != 2 {
 		t.Errorf("exit %d, %s\n%s\nwant\n%s", code, s.errs.String(), printed(), want)
-	}
-}
-
-func TestWhenIsSince(t *testing.T) {
-	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	if at, err := sinceWhen("90m", now); err != nil || at != now.Add(-90*time.Minute).UnixNano() {
-		t.Errorf("%d, %v", at, err)
 	}
 }
