@@ -448,6 +448,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	w.kept["killed stdout"], w.kept["killed stderr"] = s.out.Bytes(), []byte(s.errs.String())
 	w.reads("after a kill")
 	s = w.serve()
+	w.readyAgain("spill")
 	w.hosts("call after a kill", true, "call", "--json", "spill/spill")
 	if code := s.stop(syscall.SIGTERM); code != exitDone {
 		t.Errorf("serve ended with %d", code)
