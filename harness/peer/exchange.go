@@ -344,8 +344,8 @@ func probes(s domain.Send) bool {
 func (c *endpoint) stream(ctx context.Context, r *request, a *web.Answer) {
 	t := tape{}
 	v, err := c.play(r, a, &t)
-	a.Finish(0) // what goes on with it needs its place
 	for v == elsewhere && t.resumable(c, r, err) {
+		a.Finish(0) // what goes on with it needs its place
 		var next *web.Answer
 		if next, err = c.resume(ctx, r, &t); err == nil {
 			v, err = c.play(r, next, &t)
