@@ -63,39 +63,64 @@ var errPassed = errors.New("passed")
 // At folds a log up to a point. Of two events that a clock set back put out of order,
 // the first beyond the point ends it: the log is the order of things.
 func At(ctx context.Context, src replay.Source, p Point) (Moment, error) {
-	m := Moment{State: domain.NewState(), Log: src.ID()}
-	var pages domain.Pages
-	err := replay.Scan(ctx, src, func(e domain.Event, _ replay.Record) error {
-		if !p.includes(e) {
-			return errPassed
-		}
-		pages.Judge(m.State, &e)
-		m.State.Apply(e)
-		m.Seq, m.Time, m.Mono = e.Seq, e.Time, e.Mono
-		return nil
-	})
-	switch {
-	case err != nil && !errors.Is(err, errPassed):
-		return m, err
-	case p.Seq > m.Seq:
-		return m, fmt.Errorf("%w: it has %d events, and %d was asked for", ErrBeyond, m.Seq, p.Seq)
-	}
-	return m, nil
+	f := newFold(src, p)
+	err := foldAll(ctx, src, f)
+	return f.m, err
 }
 
-// Two folds a log once, for two points of it in their order.
+// Two reads a log once, for two points of it in their order.
 func Two(ctx context.Context, src replay.Source, from, to Point) (Sight, Sight, error) {
-	a, err := At(ctx, src, from)
-	if err != nil {
+	a, b := newFold(src, from), newFold(src, to)
+	if err := foldAll(ctx, src, a, b); err != nil {
 		return Sight{}, Sight{}, err
 	}
-	before := a.Sight()
-	b, err := At(ctx, src, to)
-	if err != nil {
-		return before, Sight{}, err
+	if b.m.Seq < a.m.Seq {
+		return Sight{}, Sight{}, fmt.Errorf("%w: event %d comes before event %d", ErrOrder, b.m.Seq, a.m.Seq)
 	}
-	if b.Seq < a.Seq {
-		return before, b.Sight(), fmt.Errorf("%w: event %d comes before event %d", ErrOrder, b.Seq, a.Seq)
+	return a.m.Sight(), b.m.Sight(), nil
+}
+
+// fold is a moment on its way to a point.
+type fold struct {
+	to     Point
+	m      Moment
+	pages  domain.Pages
+	passed bool
+}
+
+func newFold(src replay.Source, to Point) *fold {
+	return &fold{to: to, m: Moment{State: domain.NewState(), Log: src.ID()}}
+}
+
+// foldAll ends where all have passed their points, and says which did not come to its own.
+func foldAll(ctx context.Context, src replay.Source, folds ...*fold) error {
+	err := replay.Scan(ctx, src, func(e domain.Event, _ replay.Record) error {
+		under := false
+		for _, f := range folds {
+			f.take(e)
+			under = under || !f.passed
+		}
+		if !under {
+			return errPassed
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errPassed) {
+		return err
 	}
-	return before, b.Sight(), nil
+	for _, f := range folds {
+		if f.to.Seq > f.m.Seq {
+			return fmt.Errorf("%w: it has %d events, and %d was asked for", ErrBeyond, f.m.Seq, f.to.Seq)
+		}
+	}
+	return nil
+}
+
+func (f *fold) take(e domain.Event) {
+	if f.passed = f.passed || !f.to.includes(e); f.passed {
+		return
+	}
+	f.pages.Judge(f.m.State, &e)
+	f.m.State.Apply(e)
+	f.m.Seq, f.m.Time, f.m.Mono = e.Seq, e.Time, e.Mono
 }

@@ -144,6 +144,9 @@ func TestADifferenceNamesWhatChanged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if encoded(t, before) != encoded(t, at(t, l, moment.Point{Seq: seq})) || encoded(t, after) != encoded(t, at(t, l, moment.Point{})) {
+				t.Fatalf("%s: read together, event %d or the end is another moment than alone", name, seq)
+			}
 			if d := moment.Diff(before, before); len(d) > 0 {
 				t.Fatalf("%s: event %d differs from itself: %+v", name, seq, d)
 			}

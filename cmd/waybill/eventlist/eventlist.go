@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -15,19 +14,19 @@ import (
 	"waybill/store"
 )
 
-// Filter says which events pass. Its zero value has Since to be set by When.
+// Filter says which events pass. Its zero value lets all pass.
 type Filter struct {
 	Call  string // key, host/call_id; "" for all, as with the others
 	Type  string // whole, or the noun before its point
 	Peer  string
-	Since int64 // Unix nanoseconds; see When
+	Since int64 // Unix nanoseconds; 0 for all
 }
 
 // When reads a moment in RFC 3339, or how long before now it was, as Unix nanoseconds;
-// everything is since "".
+// 0 for "".
 func When(s string, now time.Time) (int64, error) {
 	if s == "" {
-		return math.MinInt64, nil
+		return 0, nil
 	}
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return now.Add(-d).UnixNano(), nil
@@ -73,7 +72,7 @@ func (c Filter) Each(ctx context.Context, r *store.Reader, after int64, f func(s
 }
 
 func isSince(r store.Record, since int64) (bool, error) {
-	if since == math.MinInt64 {
+	if since == 0 {
 		return true, nil
 	}
 	_, e, err := events.Open(r.Bytes)
