@@ -159,6 +159,7 @@ func TestAnUnreachableEndpointIsReplacedWhileCallsGoOn(t *testing.T) {
 	})
 	s.on(domain.MethodListen, streams(event(acknowledgement("$ID")), "wait"))
 	under := b.simple() // id 2
+	s.sees(t, domain.MethodCall, 1)
 	listen := b.subscribe()
 	await[domain.SubscriptionAcknowledged](t, b.ledger, 1)
 	s.unreachable()
