@@ -39,6 +39,28 @@ type fetch struct {
 	code       Code  // set where the last page was no good
 	reason     string
 	next       *string
+	built      *built // of pages, once it was asked for
+}
+
+// built is what catalog.Build makes of pages, which is asked for twice: to decide, and
+// to apply what was decided.
+type built struct {
+	pages    int
+	strict   bool
+	catalog  catalog.Catalog
+	bad      []catalog.BadTool
+	warnings []string
+}
+
+func (f *fetch) build(strict bool) *built {
+	if f.built == nil || f.built.pages != len(f.pages) || f.built.strict != strict {
+		c, bad, warnings := catalog.Build(f.pages, strict)
+		if strict {
+			lookAlikes(bad, c)
+		}
+		f.built = &built{len(f.pages), strict, c, bad, slices.Clip(warnings)}
+	}
+	return f.built
 }
 
 func (s *State) applyListRequested(mono int64, d ListRequested) {

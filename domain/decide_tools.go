@@ -35,10 +35,8 @@ type knownTool struct {
 // too many are known.
 func (l *line) build() (catalog.Catalog, []catalog.BadTool, []string) {
 	strict := l.peer.rules() != nil
-	c, bad, warnings := catalog.Build(l.fetch.pages, strict)
-	if strict {
-		lookAlikes(bad, c)
-	}
+	b := l.fetch.build(strict)
+	c, bad, warnings := b.catalog, b.bad, b.warnings
 	if !strict || len(l.known)+len(c.Tools) <= mostKnown {
 		return c, bad, warnings
 	}

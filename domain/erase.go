@@ -27,7 +27,7 @@ func (s *State) applyErased(d PayloadsErased) {
 		mark(c)
 	}
 	for _, shelf := range []shelf{s.paused, s.ended} {
-		for _, e := range shelf.calls { // order-free: each is marked alone
+		for _, e := range shelf.kept { // order-free: each is marked alone
 			mark(e.call)
 		}
 	}

@@ -1,7 +1,8 @@
 package domain
 
 import (
-	"crypto/sha256"
+	"bytes"
+	"strconv"
 
 	"waybill/domain/catalog"
 	"waybill/domain/wire"
@@ -14,8 +15,8 @@ const mostPages = 16 << 20
 // word: peers are asked for theirs again and again, and answer mostly the same. The
 // zero value is ready. It is for one goroutine.
 type Pages struct {
-	kept map[[32]byte]*catalog.Page // by the digest of the result
-	size int                        // of the results, which the pages are cut from
+	kept map[string]*catalog.Page // by the result
+	size int                      // of the results
 }
 
 // Judge puts what the state makes of an answer to tools/list beside it, as the
@@ -26,19 +27,40 @@ func (p *Pages) Judge(s *State, e *Event) {
 	if !ok {
 		return
 	}
-	m, err := wire.ParseMessage(e.Evidence)
-	if err != nil || !m.Is2() || m.Result == nil || m.Error != nil {
-		return
+	result, known := p.known(e.Evidence)
+	if known == nil {
+		m, err := wire.ParseMessage(e.Evidence)
+		if err != nil || !m.Is2() || m.Result == nil || m.Error != nil {
+			return
+		}
+		result = m.Result
+		known = p.kept[string(result)]
 	}
-	key := sha256.Sum256(m.Result)
-	known := p.kept[key]
 	if d.Page = s.page(*e, d, known); d.Page == nil {
 		return
 	}
 	if known == nil {
-		p.keep(key, d.Page, len(m.Result))
+		p.keep(string(result), d.Page)
 	}
 	e.Data = d
+}
+
+// known finds the page of an answer whose result came before, where the answer is laid
+// out as most are: what stands around the result is then known at sight to be whole.
+func (p *Pages) known(answer []byte) (result []byte, page *catalog.Page) {
+	rest, ok := bytes.CutPrefix(answer, []byte(`{"jsonrpc":"2.0","id":`))
+	if !ok {
+		return nil, nil
+	}
+	id, result, ok := bytes.Cut(rest, []byte(`,"result":`))
+	if _, err := strconv.ParseUint(string(id), 10, 63); !ok || err != nil || len(id) > 1 && id[0] == '0' {
+		return nil, nil
+	}
+	result, ok = bytes.CutSuffix(result, []byte("}"))
+	if !ok {
+		return nil, nil
+	}
+	return result, p.kept[string(result)]
 }
 
 // page returns what is made of an answer to tools/list; nil where it is no page, or
@@ -59,9 +81,9 @@ func (s *State) page(e Event, d CatalogListed, known *catalog.Page) *catalog.Pag
 	return &page
 }
 
-func (p *Pages) keep(key [32]byte, page *catalog.Page, size int) {
-	if p.size += size; p.kept == nil || p.size > mostPages {
-		p.kept, p.size = map[[32]byte]*catalog.Page{}, size
+func (p *Pages) keep(result string, page *catalog.Page) {
+	if p.size += len(result); p.kept == nil || p.size > mostPages {
+		p.kept, p.size = map[string]*catalog.Page{}, len(result)
 	}
-	p.kept[key] = page
+	p.kept[result] = page
 }

@@ -8,7 +8,8 @@ const shelfSize = 10_000
 // may send again.
 type shelf struct {
 	calls map[string]*shelved
-	queue []*shelved // in the order they were put; one that was taken stays until it comes first
+	kept  map[string]*shelved // of them, those whose bytes are kept
+	queue []*shelved          // in the order they were put; one that was taken stays until it comes first
 }
 
 type shelved struct {
@@ -16,11 +17,14 @@ type shelved struct {
 	until int64 // wall clock, nanoseconds
 }
 
-func newShelf() shelf { return shelf{calls: map[string]*shelved{}} }
+func newShelf() shelf { return shelf{calls: map[string]*shelved{}, kept: map[string]*shelved{}} }
 
 func (s *shelf) put(c *call, until int64) {
-	e := &shelved{call: c, until: until}
-	s.calls[c.id.CallKey()] = e
+	e, key := &shelved{call: c, until: until}, c.id.CallKey()
+	s.calls[key] = e
+	if delete(s.kept, key); c.received.Kept {
+		s.kept[key] = e
+	}
 	s.queue = append(s.queue, e)
 	if len(s.queue) > shelfSize {
 		s.dropFirst()
@@ -36,7 +40,7 @@ func (s *shelf) get(key string) *call {
 
 func (s *shelf) take(key string) *call {
 	c := s.get(key)
-	delete(s.calls, key)
+	s.drop(key)
 	return c
 }
 
@@ -53,6 +57,11 @@ func (s *shelf) dropFirst() {
 	s.queue[0] = nil
 	s.queue = s.queue[1:]
 	if key := e.call.id.CallKey(); s.calls[key] == e {
-		delete(s.calls, key)
+		s.drop(key)
 	}
+}
+
+func (s *shelf) drop(key string) {
+	delete(s.calls, key)
+	delete(s.kept, key)
 }

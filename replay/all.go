@@ -18,6 +18,7 @@ import (
 // A decision that stands in the place of another of the same peer and call is Different;
 // one that is due and stands nowhere is Missing, one that nothing leads to Extra.
 func ReplayAll(ctx context.Context, src Source, found func(*DivergedError) error) (Replayed, error) {
+	src = readAhead(src)
 	r := &allReplayer{ctx: ctx, src: src, found: found, state: domain.NewState()}
 	err := each(ctx, src, r.event)
 	if err == nil {

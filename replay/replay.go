@@ -60,6 +60,7 @@ func orNone(v jsontext.Value) string {
 // observation, the ones behind it are each other than the one due: the first
 // such is Different. Missing and Extra are said where the count is wrong.
 func Replay(ctx context.Context, src Source) (Replayed, error) {
+	src = readAhead(src)
 	r := &replayer{ctx: ctx, src: src, state: domain.NewState()}
 	err := each(ctx, src, r.event)
 	if err == nil {
@@ -78,7 +79,7 @@ type replayer struct {
 	state  *domain.State
 	tree   tree
 	pages  domain.Pages
-	due    []domain.Event // decided again, not yet met in the log
+	steps  *domain.Steps  // decided again, and not yet met in the log; nil before the first observation
 	origin jsontext.Value // the observation they came from
 	out    Replayed
 }
@@ -93,7 +94,6 @@ func (r *replayer) event(rec Record) error {
 
 func (r *replayer) examine(rec Record) error {
 	if r.agrees(rec) {
-		r.due = r.due[1:]
 		r.out.Decisions++
 		r.out.Agreed++
 		return nil
@@ -108,15 +108,25 @@ func (r *replayer) examine(rec Record) error {
 	return r.observation(rec, e)
 }
 
-// agrees reports whether the record is exactly the decision that is due. There
-// is then no need to read its envelope back.
+// agrees reports whether the record is exactly the decision that is due, and goes on
+// to the next one. There is then no need to read its envelope back.
 func (r *replayer) agrees(rec Record) bool {
-	if len(r.due) == 0 {
+	e, ok := r.due()
+	if !ok || rec.Seq != e.Seq || rec.Type != e.Data.Kind() || rec.Peer != e.Peer() || rec.Call != e.Call() ||
+		!events.Is(rec.Bytes, r.src.ID(), e) {
 		return false
 	}
-	e := r.due[0]
-	return rec.Seq == e.Seq && rec.Type == e.Data.Kind() && rec.Peer == e.Peer() && rec.Call == e.Call() &&
-		events.Is(rec.Bytes, r.src.ID(), e)
+	r.steps.Drop(1)
+	r.steps.Take(e)
+	return true
+}
+
+// due is the decision that must come next; false for none.
+func (r *replayer) due() (domain.Event, bool) {
+	if r.steps == nil {
+		return domain.Event{}, false
+	}
+	return r.steps.Due(0)
 }
 
 func (r *replayer) observation(rec Record, e domain.Event) error {
@@ -128,17 +138,18 @@ func (r *replayer) observation(rec Record, e domain.Event) error {
 	}
 	r.pages.Judge(r.state, &e)
 	r.origin = rec.Bytes
-	r.due = r.state.Step(e)[1:]
+	r.steps = r.state.Begin(e)
 	return nil
 }
 
 // decision says what is wrong with a decision that does not agree.
 func (r *replayer) decision(rec Record) error {
 	r.out.Decisions++
-	if len(r.due) == 0 {
+	due, ok := r.due()
+	if !ok {
 		return &DivergedError{Code: Extra, Seq: rec.Seq, Recorded: rec.Bytes, Observation: r.origin}
 	}
-	again, err := events.Seal(r.src.ID(), r.due[0])
+	again, err := events.Seal(r.src.ID(), due)
 	if err != nil {
 		return &UndecidableError{Seq: rec.Seq, What: err.Error()}
 	}
@@ -148,10 +159,11 @@ func (r *replayer) decision(rec Record) error {
 // missing reports decisions that follow from the last observation but are not
 // in the log.
 func (r *replayer) missing(seq int64) error {
-	if len(r.due) == 0 {
+	due, ok := r.due()
+	if !ok {
 		return nil
 	}
-	again, err := events.Seal(r.src.ID(), r.due[0])
+	again, err := events.Seal(r.src.ID(), due)
 	if err != nil {
 		return &UndecidableError{Seq: seq, What: err.Error()}
 	}

@@ -48,7 +48,7 @@ func Verify(ctx context.Context, src Source) (Verified, error) {
 // a checkpoint that is malformed is an error of another kind, which matches
 // [checkpoint.ErrMalformed] in the second case.
 func VerifyAgainst(ctx context.Context, src Source, kept Kept) (Verified, error) {
-	v := &verifier{ctx: ctx, src: src, after: first, cited: map[[32]byte]bool{}}
+	v := &verifier{ctx: ctx, src: readAhead(src), after: first, cited: map[[32]byte]bool{}}
 	for _, step := range []func() error{
 		v.listEvidence,
 		func() error { return v.signed.open(ctx, src, kept) },

@@ -64,7 +64,7 @@ func TestEveryQueryOfAReaderUsesAnIndex(t *testing.T) {
 	}
 	defer w.close()
 	for _, query := range []string{readQuery, byCallQuery, evidenceQuery, digestsQuery, tilesQuery, tileQuery, rootsQuery,
-		checkpointsQuery, leavesQuery, tileRunQuery, tailQuery, cutQuery, piecesQuery} {
+		checkpointsQuery, leavesQuery, tileRunQuery, tailQuery, cutQuery, piecesQuery, runQuery} {
 		rows, err := w.conn.QueryContext(context.Background(), "EXPLAIN QUERY PLAN "+query, 1, 1, 1)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ const (
 	byCallQuery = columns + ` WHERE call = ? AND call <> '' ORDER BY seq`
 
 	evidenceQuery    = `SELECT bytes FROM evidence WHERE digest = ?`
+	runQuery         = `SELECT rowid, digest, bytes FROM evidence WHERE rowid > ? ORDER BY rowid LIMIT ?`
 	digestsQuery     = `SELECT digest FROM evidence WHERE digest > ? ORDER BY digest LIMIT ?`
 	tilesQuery       = `SELECT idx, hashes FROM tiles WHERE level = ? AND idx > ? ORDER BY idx LIMIT ?`
 	tileQuery        = `SELECT hashes FROM tiles WHERE level = ? AND idx = ?`

@@ -185,6 +185,40 @@ func (r *Reader) Evidence(ctx context.Context, digest [32]byte) (b []byte, err e
 	return notNil(b), nil
 }
 
+// A Piece is evidence as it stands in the log.
+type Piece struct {
+	Row    int64 // in the order in which evidence was kept: that of the events that cited it first
+	Digest [32]byte
+	Bytes  []byte
+}
+
+// runBytes ends a run of evidence early: what is read ahead is held in memory.
+const runBytes = 4 << 20
+
+// EvidenceRun returns evidence that was kept after a row, up to max pieces and fewer
+// where they are large, in order; none if there are no more. It does not hash them
+// again.
+func (r *Reader) EvidenceRun(ctx context.Context, after int64, max int) (out []Piece, err error) {
+	size := 0
+	err = r.pool.read(ctx, func(q querier) error {
+		size = 0
+		out, err = scanWhile(ctx, q, func() bool { return size < runBytes }, func(rows *sql.Rows, p *Piece) error {
+			var d sql.RawBytes
+			if err := rows.Scan(&p.Row, &d, &p.Bytes); err != nil {
+				return err
+			}
+			size += len(p.Bytes)
+			p.Digest, err = hash32(d)
+			return err
+		}, runQuery, after, max)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read evidence after row %d: %w", after, err)
+	}
+	return out, nil
+}
+
 // Digests returns up to max digests of evidence above after, in ascending
 // order; begin with the zero digest.
 func (r *Reader) Digests(ctx context.Context, after [32]byte, max int) (out [][32]byte, err error) {
@@ -277,13 +311,18 @@ func (r *Reader) LastCheckpoint(ctx context.Context) (c Checkpoint, err error) {
 func (r *Reader) Close() error { return r.pool.close() }
 
 // scan runs a query and calls row for each of its rows.
-func scan[T any](ctx context.Context, q querier, row func(*sql.Rows, *T) error, query string, args ...any) (out []T, err error) {
+func scan[T any](ctx context.Context, q querier, row func(*sql.Rows, *T) error, query string, args ...any) ([]T, error) {
+	return scanWhile(ctx, q, func() bool { return true }, row, query, args...)
+}
+
+// scanWhile is scan that ends early when more says so.
+func scanWhile[T any](ctx context.Context, q querier, more func() bool, row func(*sql.Rows, *T) error, query string, args ...any) (out []T, err error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
+	for more() && rows.Next() {
 		if len(out) == cap(out) {
 			out = slices.Grow(out, 3*len(out)+16) // often many
 		}

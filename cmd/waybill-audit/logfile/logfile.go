@@ -80,6 +80,16 @@ func (l Log) Checkpoints(ctx context.Context, after int64, max int) ([]replay.Ch
 	return out, err
 }
 
+// EvidenceRun implements replay.Runner.
+func (l Log) EvidenceRun(ctx context.Context, after int64, max int) ([]replay.Piece, error) {
+	run, err := l.Reader.EvidenceRun(ctx, after, max)
+	out := make([]replay.Piece, len(run))
+	for i, p := range run {
+		out[i] = replay.Piece(p)
+	}
+	return out, err
+}
+
 // Evidence implements replay.Source.
 func (l Log) Evidence(ctx context.Context, digest [32]byte) ([]byte, error) {
 	b, err := l.Reader.Evidence(ctx, digest)
