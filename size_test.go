@@ -29,7 +29,7 @@ var large = map[string]struct {
 	"harness":           {3150, "the loop and what it holds of calls, their bytes, commands, alarms and intake answer to one goroutine"},
 	"harness/peer":      {2600, "one connection, a process or an endpoint: its messages and pending requests answer to the same incarnation"},
 	"replay/explain":    {2400, "one sentence for each thing that can have become of a call: they share the notes that a fold leaves, and the words"},
-	"store":             {1700, "one file and its promises: writer, readers, tree and backup share the statements and the schema"},
+	"store":             {1750, "one file and its promises: writer, readers, tree and backup share the statements and the schema"},
 }
 
 func functionSizes(t *tree) []breach {
