@@ -109,6 +109,7 @@ type Loop struct {
 	halt      *HaltError
 	stopped   bool // service.stopped was decided on in this life
 	shed      shedder
+	busy      busy
 	replies   *lane // makes replies, so that a slow connection never holds up the loop
 }
 
@@ -275,7 +276,7 @@ func (l *Loop) turn(batch []input) error {
 // portion is one transaction of a turn; n is how many inputs it took.
 func (l *Loop) portion(batch []input) (n int, err error) {
 	var facts []domain.Event
-	after := l.state.Head
+	after, begun := l.state.Head, l.cfg.Clock.Mono()
 	for _, in := range batch {
 		if len(facts) > 0 && l.endsFirst(in) {
 			break
@@ -287,13 +288,16 @@ func (l *Loop) portion(batch []input) (n int, err error) {
 	if len(facts) == 0 {
 		return n, nil
 	}
+	decided := l.cfg.Clock.Mono()
 	if err := l.record(after, facts); err != nil {
 		return n, err
 	}
+	recorded := l.cfg.Clock.Mono()
 	l.release(facts)
 	l.tellCommands()
 	l.landed()
 	l.noteSettled()
+	l.busy.add(len(facts), decided-begun, recorded-decided, l.cfg.Clock.Mono()-recorded)
 	return n, nil
 }
 
