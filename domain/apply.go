@@ -8,6 +8,7 @@ import "slices"
 func (s *State) Apply(e Event) {
 	s.Head = e.Seq
 	s.ids.expire(e.Time)
+	s.keys.expire(e.Time, s.Config.IdempotencyWindow())
 	s.paused.expire(e.Time)
 	s.ended.expire(e.Time)
 	switch d := e.Data.(type) {
@@ -117,7 +118,7 @@ func (s *State) applyNaming(e Event) {
 		s.applyApproved(d)
 	case SubscriptionRequested, SubscriptionOpened, SubscriptionClosed:
 		s.applySubscription(e.Mono, d)
-	case CallRouted, CallResent, CallHeld, CallRefused, CallSettled:
+	case CallRouted, CallResent, CallHeld, CallRefused, CallSettled, CallJoined:
 		s.applyCall(e)
 	}
 }

@@ -18,6 +18,8 @@ func (s *State) applyCall(e Event) {
 		s.applyCallRefused(e, d)
 	case CallSettled:
 		s.applySettled(e.Time, d)
+	case CallJoined:
+		s.applyJoined(d)
 	}
 }
 
@@ -26,6 +28,7 @@ func (s *State) applyCall(e Event) {
 func (s *State) applyCallRefused(e Event, d CallRefused) {
 	if c := s.calls[d.CallKey()]; c != nil && e.Cause != s.receivedSeq {
 		s.detach(c)
+		s.keys.giveBack(c)
 	}
 }
 
@@ -65,6 +68,7 @@ func (s *State) submitted(id CallID, seq int64) *call {
 	c := &call{id: id, seq: seq}
 	if s.received.CallID == id {
 		c.received, c.story, c.receivedAt = s.received, s.receivedSeq, s.receivedAt
+		s.takeKey(c)
 	}
 	return c
 }
@@ -143,9 +147,10 @@ func (s *State) applySettled(now int64, d CallSettled) {
 		return
 	}
 	s.detach(c)
-	c.held, c.ran = nil, d.Ran
+	c.held, c.ran, c.joined = nil, d.Ran, 0
 	switch {
 	case c.attempts == 0:
+		s.keys.giveBack(c)
 	case d.Status == StatusInputRequired && c.mostRounds > 0:
 		s.paused.put(c, c.until+endedWindow) // a day longer: who comes too late is told so
 	case d.Status == StatusLost, d.Status == StatusTimedOut:

@@ -18,6 +18,7 @@ type book struct {
 	now     Event
 	hinted  func(peer, local string) bool // by the hints of its list
 	listed  map[string]int64              // the last catalog.accepted of each peer
+	ledger  *ledger
 }
 
 // What a story has come to.
@@ -49,10 +50,11 @@ type story struct {
 	replied     int   // answers to the host
 	submitted   int   // submissions that were the call's own
 	heldSeq     int64 // of its last call.held
+	seq, time   int64 // of its call.received
 }
 
 func newBook(t testing.TB) *book {
-	return &book{t: t, stories: map[string]*story{}, config: map[string]PeerConfig{}, listed: map[string]int64{},
+	return &book{t: t, stories: map[string]*story{}, config: map[string]PeerConfig{}, listed: map[string]int64{}, ledger: newLedger(),
 		hinted: func(_, local string) bool { return local == "y" }}
 }
 
@@ -85,6 +87,7 @@ func (b *book) of(at At, request int64) *story {
 
 func (b *book) observation(e Event) {
 	b.now = e
+	b.ledger.pass(e.Time)
 	switch d := e.Data.(type) {
 	case ConfigLoaded:
 		b.configured(e)
@@ -115,6 +118,9 @@ func (b *book) configured(e Event) {
 		b.t.Fatalf("event %d: %v", e.Seq, err)
 	}
 	b.config, b.most = map[string]PeerConfig{}, c.Inflight
+	if b.ledger.window = c.Idempotency * 1_000_000; c.Idempotency == 0 {
+		b.ledger.window = 24 * 3_600_000_000_000
+	}
 	for _, p := range c.Peers {
 		b.config[p.Name] = p
 	}
@@ -130,7 +136,7 @@ func (b *book) received(e Event, d CallReceived) {
 	if s != nil && s.phase != over && s.phase != lostCall && s.phase != paused {
 		b.fail(e, s, "the driver used a key twice")
 	}
-	b.stories[d.CallKey()] = &story{key: d.CallKey(), phase: received, first: d, byRule: map[string]int{}, submitted: 1}
+	b.stories[d.CallKey()] = &story{key: d.CallKey(), phase: received, first: d, byRule: map[string]int{}, submitted: 1, seq: e.Seq, time: e.Time}
 }
 
 func (b *book) decision(e Event) {
@@ -146,6 +152,8 @@ func (b *book) decision(e Event) {
 		b.refused(e, s, d)
 	case CallSettled:
 		b.settled(e, s, d)
+	case CallJoined:
+		b.joined(e, s, d)
 	case CatalogAccepted:
 		b.listed[d.Peer] = e.Seq
 	case CallAbandoned:
@@ -159,6 +167,7 @@ func (b *book) routed(e Event, s *story, d CallRouted) {
 	if s == nil || s.phase != received && s.phase != held || s.sends != 0 || s.first.goesOn() {
 		b.fail(e, s, "routed a second time, or never received")
 	}
+	b.accepted(e, s)
 	s.phase, s.peer, s.local, s.era, s.at, s.request, s.sends = sent, d.Peer, d.Local, d.Era, d.At, d.RequestID, 1
 	s.mostRounds, s.until = b.config[d.Peer].InputRounds, e.Time+b.config[d.Peer].InputWindow*1_000_000
 	b.roomAt(e, s)
@@ -184,6 +193,7 @@ func (b *book) held(e Event, s *story, d CallHeld) {
 	default:
 		b.fail(e, s, "held without cause")
 	}
+	b.accepted(e, s)
 	s.phase, s.heldSeq = held, e.Seq
 }
 
@@ -193,6 +203,8 @@ func (b *book) refused(e Event, s *story, d CallRefused) {
 		b.fail(e, s, "refused and never received")
 	case s.phase == paused: // the submission is refused, the call goes on waiting
 	case s.phase == received, s.phase == held && s.sends == 0:
+		b.turned(e, s, d)
+		b.unsent(s)
 		s.phase = over
 	default:
 		b.fail(e, s, "refused in the middle")
@@ -217,6 +229,8 @@ func (b *book) settled(e Event, s *story, d CallSettled) {
 		b.fail(e, s, "an exchange of it may have run")
 	}
 	b.reply(e, s)
+	b.unsent(s)
+	b.ended(s)
 	switch {
 	case s.sends > 0 && d.Status == StatusInputRequired && s.mostRounds > 0:
 		s.phase = paused

@@ -82,6 +82,7 @@ const (
 	CodeHTTPStatus        Code = "http_status"          // answered with an HTTP status and no message
 	CodeToolHeader        Code = "tool_header_invalid"  // an x-mcp-header that the specification forbids
 	CodeHeaderUnfit       Code = "header_unfit"         // an argument that its header cannot carry
+	CodeOutcomeLost       Code = "outcome_lost"         // ended as it says, but the bytes of its result are gone
 )
 
 // Codes of a refused call: nothing was sent to any peer.
@@ -105,6 +106,9 @@ const (
 	CodeNotWaiting      Code = "not_waiting"      // input for a call that asks for none
 	CodeInputMismatch   Code = "input_mismatch"   // input that does not repeat the call it goes on with
 	CodeInputExpired    Code = "input_expired"    // input after input_window
+
+	CodeIdempotencyConflict Code = "idempotency_conflict" // the idempotency_key is that of another call
+	CodeOutcomeExpired      Code = "outcome_expired"      // the idempotency_key is older than idempotency_window
 )
 
 // Codes of an operator's command that changes nothing.
@@ -133,10 +137,10 @@ func Codes() []Code {
 		CodeBadResultType, CodeBadResult, CodeToolError, CodeInputRequired, CodeShuttingDown, CodeResultTooLarge,
 		CodeRequestTooLarge, CodeFrameTooLarge, CodePeerHung, CodeUndeclaredInput, CodeTooManyRounds, CodeOutputInvalid,
 		CodeUnauthorized, CodeForbidden, CodeUnavailable, CodeAmbiguousStatus, CodeLegacyStatus, CodeRedirect, CodeSessionGone,
-		CodeHTTPStatus, CodeToolHeader, CodeHeaderUnfit,
+		CodeHTTPStatus, CodeToolHeader, CodeHeaderUnfit, CodeOutcomeLost,
 		CodeBadRequest, CodeDuplicateCall, CodeOverloaded, CodeLogUnavailable, CodeAuditLag, CodeNotReady, CodeUnknownTool, CodeUnknownCall,
 		CodeAmbiguousOwner, CodeStaleRoute, CodeNameMoved, CodeUnknownGen, CodePeerUnavailable, CodeEraUnknown, CodeToolQuarantined, CodeNotAllowed,
-		CodeNotWaiting, CodeInputMismatch, CodeInputExpired,
+		CodeNotWaiting, CodeInputMismatch, CodeInputExpired, CodeIdempotencyConflict, CodeOutcomeExpired,
 		CodeUnknownPeer, CodeNotDown, CodeNotResendable, CodePayloadNotKept, CodeUnknownCommand, CodeNotQuarantined, CodeToolDiffers,
 	}
 }

@@ -28,15 +28,16 @@ const DefaultContext = "default"
 // found on disk when it was loaded. Its JSON bytes are the evidence of
 // config.loaded. It holds no environment values and no argument texts.
 type Config struct {
-	Node      string       `json:"node"`
-	Collision string       `json:"collision"`
-	Separator string       `json:"separator"`
-	Inflight  int          `json:"inflight"`                      // calls under way at once, all peers together
-	Peers     []PeerConfig `json:"peers"`                         // sorted by name
-	Retention int64        `json:"payload_retention_ms,omitzero"` // of kept payloads; 0: until they are erased
-	Moved     int64        `json:"moved_window_ms,omitzero"`      // MovedWindow where 0
-	Partial   bool         `json:"partial_merges,omitzero"`       // namespaces are digested, and their lists named, in parts
-	Hosts     []HostConfig `json:"hosts,omitzero"`                // sorted by name; nil: every host may use everything, in the default context
+	Node        string       `json:"node"`
+	Collision   string       `json:"collision"`
+	Separator   string       `json:"separator"`
+	Inflight    int          `json:"inflight"`                       // calls under way at once, all peers together
+	Peers       []PeerConfig `json:"peers"`                          // sorted by name
+	Retention   int64        `json:"payload_retention_ms,omitzero"`  // of kept payloads; 0: until they are erased
+	Moved       int64        `json:"moved_window_ms,omitzero"`       // MovedWindow where 0
+	Partial     bool         `json:"partial_merges,omitzero"`        // namespaces are digested, and their lists named, in parts
+	Idempotency int64        `json:"idempotency_window_ms,omitzero"` // IdempotencyWindow where 0
+	Hosts       []HostConfig `json:"hosts,omitzero"`                 // sorted by name; nil: every host may use everything, in the default context
 }
 
 // HostConfig says what one host may use. A host that is not named where others are

@@ -10,6 +10,9 @@ const MovedWindow = 10 * 60 * 1_000_000_000
 // name, then a new request id. Nothing is routed while the owner is ambiguous,
 // unavailable or of unknown era (seed 2.1.0, rule 7 and refusal rules).
 func (s *State) decideCall(e Event, d CallReceived) []Data {
+	if out := s.decideKeyed(e, d); out != nil {
+		return out
+	}
 	if code, reason := s.admitCall(d); code != "" {
 		return d.hold("", code, reason)
 	}

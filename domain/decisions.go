@@ -301,6 +301,24 @@ type CallRefused struct {
 	Reason string `json:"reason"`
 }
 
+// Ran says what is known of the tool: nothing was sent for this submission. Under a
+// key that has expired the call before it may have run.
+func (d CallRefused) Ran() Ran {
+	if d.Code == CodeOutcomeExpired {
+		return RanMaybe
+	}
+	return RanNo
+}
+
+// CallJoined answers a submission with the outcome of a call that was made before
+// under the same idempotency key, or has it wait for that: nothing is sent. The
+// submission is no call of its own.
+type CallJoined struct {
+	CallID
+	First    string `json:"first"`    // key of the call that has the idempotency key: host/call_id
+	Received int64  `json:"received"` // seq of its call.received
+}
+
 // CallAbandoned gives up waiting for a request: the peer is told, and a late
 // answer is dropped.
 type CallAbandoned struct {
@@ -330,13 +348,16 @@ type AnswerDropped struct {
 // PayloadsErased erases what is kept of calls that were received before it: the
 // bytes, and the keys under which their events name them. It says which calls by
 // exactly one of Call, Host and Before, and goes for those under way too: nothing
-// more of them is kept. By is the operator, "" for payload_retention.
+// more of them is kept. By is the operator, "" for payload_retention, or with Outcomes
+// for idempotency_window: each of the two erases only what is kept by it.
 type PayloadsErased struct {
 	By     string `json:"by,omitempty"`
 	Call   string `json:"call,omitempty"`     // key: host/call_id
 	Host   string `json:"host,omitempty"`     // all calls of one host
 	Before int64  `json:"before_ms,omitzero"` // those received before: wall clock, milliseconds since 1970
 	Calls  int64  `json:"calls"`              // how many they were when it was asked for
+
+	Outcomes bool `json:"outcomes,omitzero"` // those of which only the outcome is kept
 }
 
 // PeerName implements OfPeer.
@@ -431,6 +452,9 @@ func (CallRouted) Kind() string { return "call.routed" }
 
 // Kind implements Data.
 func (CallRefused) Kind() string { return "call.refused" }
+
+// Kind implements Data.
+func (CallJoined) Kind() string { return "call.joined" }
 
 // Kind implements Data.
 func (CallAbandoned) Kind() string { return "call.abandoned" }

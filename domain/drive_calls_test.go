@@ -51,12 +51,18 @@ func (d *driver) submit(arg byte) {
 	if d.mix(arg/8, 3) > 0 {
 		c.Capabilities = []byte(`{"elicitation":{"form":{}},"sampling":{}}`)
 	}
+	if d.mix(arg/4, 3) == 0 {
+		c.Key, c.Same = fmt.Sprint("k", d.mix(arg, 4)), fmt.Sprint("s", d.mix(arg/16, 8)/7)
+	}
 	d.see(c)
 }
 
 // see feeds a submission under the id that the harness gives it.
 func (d *driver) see(c CallReceived) {
 	taken := d.w.s.CallTaken(c.CallKey())
+	if first, ok := d.w.s.KeyTaken(c); ok && first == c.CallID {
+		taken = true
+	}
 	if c.goesOn() {
 		taken = !d.w.s.Continues(d.w.now, d.w.now, c)
 	}

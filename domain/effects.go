@@ -34,14 +34,15 @@ type Send struct {
 }
 
 // Body is what a tools/call carries besides what is decided: the bytes of the
-// host, as it wrote them, and what its result is checked against. None of it is
-// ever in an event.
+// host, as it wrote them, and what its result is checked against. None of it but the
+// trace is ever in an event.
 type Body struct {
 	Arguments      jsontext.Value // an object
 	InputResponses jsontext.Value // an object; nil for none
 	RequestState   jsontext.Value // a string, quoted; nil for none
 	OutputSchema   jsontext.Value // as the peer wrote it; nil for none
 	InputSchema    jsontext.Value // says which arguments are mirrored in headers; nil where none are
+	Trace          Trace          // of the host's last submission, as its call.received has it
 }
 
 // SelectEra tells the connection which era it speaks from here on. For legacy it
@@ -98,6 +99,15 @@ type Due struct {
 // Answer replies to the host: the call has ended.
 type Answer struct{ Call string }
 
+// Join answers a submission with the outcome of the call First, or has it wait for
+// that.
+type Join struct {
+	Call     string // key of the submission
+	First    string // key of the call
+	Received int64  // seq of its call.received
+	Seq      int64  // of call.joined
+}
+
 // Erase erases the kept bytes and keys of the calls that were received before the
 // event Seq, as PayloadsErased says. It may be done twice.
 type Erase struct {
@@ -105,6 +115,7 @@ type Erase struct {
 	Call   string
 	Host   string
 	Before int64 // milliseconds since 1970
+	Only   Kept  // of those received before; "" for all
 }
 
 // Halt ends the service: the configuration was rejected.
@@ -122,6 +133,7 @@ func (Wake) effect()      {}
 func (Remind) effect()    {}
 func (Due) effect()       {}
 func (Answer) effect()    {}
+func (Join) effect()      {}
 func (Halt) effect()      {}
 func (Erase) effect()     {}
 
@@ -179,6 +191,8 @@ func callEffects(e Event) []Effect {
 		return []Effect{Withdraw{At: d.At, RequestID: d.RequestID, Reason: d.Reason}}
 	case CallSettled:
 		return []Effect{Answer{d.CallKey()}}
+	case CallJoined:
+		return []Effect{Join{Call: d.CallKey(), First: d.First, Received: d.Received, Seq: e.Seq}}
 	case CallRefused:
 		return []Effect{Answer{d.CallKey()}}
 	}

@@ -1,7 +1,27 @@
 package domain
 
 func (d PayloadsErased) effect(seq int64) Erase {
-	return Erase{Seq: seq, Call: d.Call, Host: d.Host, Before: d.Before}
+	x := Erase{Seq: seq, Call: d.Call, Host: d.Host, Before: d.Before}
+	if d.Before != 0 && d.By == "" {
+		x.Only = keptBy(d.Outcomes)
+	}
+	return x
+}
+
+// Kept says by what something is kept of a call.
+type Kept string
+
+// What keeps.
+const (
+	KeptPayloads Kept = "payloads" // keep_payloads of the peer: arguments, results and input, for payload_retention
+	KeptOutcome  Kept = "outcome"  // an idempotency key: what the peer answers, for idempotency_window
+)
+
+func keptBy(outcome bool) Kept {
+	if outcome {
+		return KeptOutcome
+	}
+	return KeptPayloads
 }
 
 // Covers reports whether the decision erases what is kept of a call that was
@@ -16,7 +36,7 @@ func (d PayloadsErased) Covers(received Event) bool {
 	case d.Host != "":
 		return r.Host == d.Host
 	}
-	return received.Time < d.Before*1_000_000
+	return received.Time < d.Before*1_000_000 && (d.By != "" || d.Outcomes == r.OutcomeOnly)
 }
 
 // applyErased marks the calls that may still go on: what they would be compared
@@ -57,6 +77,9 @@ func (s *State) decideErase(now int64, d OperatorCommanded) ([]Data, Code, strin
 
 // decideRetention erases what has been kept for as long as the configuration says.
 func (s *State) decideRetention(now int64, d RetentionPassed) []Data {
+	if d.Outcomes {
+		return []Data{PayloadsErased{Before: max(1, (now-s.Config.IdempotencyWindow())/1_000_000), Calls: d.Calls, Outcomes: true}}
+	}
 	if s.Config.Retention == 0 {
 		return nil
 	}
@@ -68,6 +91,21 @@ func (s *State) decideRetention(now int64, d RetentionPassed) []Data {
 func (s *State) Keeps(d CallReceived) bool {
 	b, ok := s.bound(d)
 	return ok && s.KeepsOf(b.owner.Peer)
+}
+
+// KeepsOutcome reports whether of a call that is kept only the outcome is: it has a
+// key, and its peer keeps nothing, or for a shorter time than its outcome must be.
+//
+// Which peer a call goes to that waits for the names is not known yet.
+func (s *State) KeepsOutcome(d CallReceived) bool {
+	b, ok := s.bound(d)
+	switch {
+	case d.Key == "" || !ok:
+		return d.Key != "" && d.Wait > 0
+	case !s.KeepsOf(b.owner.Peer):
+		return true
+	}
+	return s.Config.Retention > 0 && s.Config.Retention*1_000_000 < s.Config.IdempotencyWindow()
 }
 
 // bound finds who owns the name that a call means, in its context.
@@ -87,10 +125,21 @@ func (s *State) KeepsOf(peer string) bool {
 	return p != nil && p.Config.Keep
 }
 
-// Kept returns the seq of the call.received with which the payloads of a call
-// began to be kept. ok is false for a call that has ended for good, of which
-// nothing is kept, or what was kept has been erased.
-func (s *State) Kept(key string) (story int64, ok bool) {
+// KeepsAnswer reports whether an answer to a call under way is to be kept: by its
+// peer, as the configuration is now, or for its key.
+func (s *State) KeepsAnswer(d CallAnswered) bool {
+	c := s.calls[d.CallKey()]
+	return c != nil && (s.KeepsOf(d.Peer) || c.received.OutcomeOnly)
+}
+
+// OutcomeOnly reports whether of a call that may go on only the outcome is kept.
+func (s *State) OutcomeOnly(key string) bool {
+	c := s.ongoing(key)
+	return c != nil && c.received.OutcomeOnly
+}
+
+// ongoing finds a call that is under way or may go on.
+func (s *State) ongoing(key string) *call {
 	c := s.calls[key]
 	if c == nil {
 		c = s.paused.get(key)
@@ -98,6 +147,14 @@ func (s *State) Kept(key string) (story int64, ok bool) {
 	if c == nil {
 		c = s.ended.get(key)
 	}
+	return c
+}
+
+// Kept returns the seq of the call.received with which the payloads of a call
+// began to be kept. ok is false for a call that has ended for good, of which
+// nothing is kept, or what was kept has been erased.
+func (s *State) Kept(key string) (story int64, ok bool) {
+	c := s.ongoing(key)
 	if c == nil || !c.received.Kept || c.erased {
 		return 0, false
 	}

@@ -97,6 +97,9 @@ func driveConfig(arg byte) Config {
 	c.Inflight = 3
 	c.Peers[1].AllowLegacy = true
 	c.Peers[2].AllowLegacy = arg&0x40 == 0
+	if arg&0x04 != 0 {
+		c.Idempotency = 60_000
+	}
 	c.Peers[2].Capabilities = []byte(`{"sampling":{}}`)
 	if arg&0x08 != 0 {
 		for i := range c.Peers {

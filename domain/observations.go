@@ -119,7 +119,13 @@ type CatalogListed struct {
 // input_required (specification, basic/patterns/mrtr). CarriesKey says that the
 // arguments hold the string that the tool is configured to honour as an
 // idempotency key. Kept says that the bytes of the call are kept, and that its
-// payloads are named under a key of its own.
+// payloads are named under a key of its own; OutcomeOnly that of those only what its
+// peer answers is kept, and for idempotency_window.
+//
+// Key is the keyed digest of the host's idempotency_key, and Same that of what makes
+// another submission the same call: tool, form and arguments, together with the key,
+// so that it tells nothing to who does not have that. Both are under the key of the
+// data directory, in hex.
 type CallReceived struct {
 	CallID
 	DuplicateOf  string         `json:"duplicate_of,omitempty"`
@@ -138,6 +144,10 @@ type CallReceived struct {
 	Context      string         `json:"context,omitempty"` // "" for the default one
 	Form         string         `json:"form,omitempty"`    // of Tool: "model" for a name in the form of models
 	Problem      string         `json:"problem,omitempty"`
+	Key          string         `json:"idempotency_key,omitzero"`  // "" for none
+	Same         string         `json:"idempotency_call,omitzero"` // with Key
+	OutcomeOnly  bool           `json:"outcome_only,omitzero"`     // with Kept
+	Trace
 }
 
 // CallAnswered is the answer to a call's request. Facts holds what settling
@@ -241,9 +251,11 @@ func (d OperatorCommanded) PeerName() string { return d.Peer }
 func (d OperatorCommanded) CallKey() string { return d.Call }
 
 // RetentionPassed says that bytes of calls are kept that were received longer ago
-// than payload_retention. Calls is how many, as far as was seen.
+// than payload_retention, or with Outcomes outcomes that were longer ago than
+// idempotency_window. Calls is how many, as far as was seen.
 type RetentionPassed struct {
-	Calls int64 `json:"calls"`
+	Calls    int64 `json:"calls"`
+	Outcomes bool  `json:"outcomes,omitzero"`
 }
 
 // NoiseCounted folds what a peer wrote that is no answer to anything.

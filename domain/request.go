@@ -30,6 +30,7 @@ type CallRequest struct {
 	Limit      int64          // milliseconds in all, however much progress; 0 where the host named none
 	Wait       int64          // milliseconds for a peer that is not there; 0 to be refused at once
 	Progress   bool           // the host listens for progress
+	Key        string         // idempotency_key; "" where the host named none
 
 	Capabilities   jsontext.Value // what the host can do when a peer asks; nil where it did not say
 	InputResponses jsontext.Value // an object; nil where the submission brings none
@@ -61,6 +62,8 @@ func ParseCall(b []byte) (r CallRequest, problem string) {
 		problem = "the request names no tool"
 	case problem == "" && r.Continues() && r.CallID == "":
 		problem = "inputResponses and requestState go on with a call: name its call_id"
+	case problem == "" && r.Continues() && r.Key != "":
+		problem = "idempotency_key goes with the first submission of a call, not with its input"
 	case problem == "" && !r.Continues() && strings.HasPrefix(r.CallID, GeneratedPrefix):
 		problem = callIDProblem
 	case problem == "" && r.Limit != 0 && r.Limit < r.Timeout:
@@ -85,6 +88,8 @@ func (r *CallRequest) set(key string, v jsontext.Value) (problem string) {
 		r.Arguments = v
 	case "call_id":
 		return r.setCallID(v)
+	case "idempotency_key":
+		return r.setKey(v)
 	case "generation":
 		return positive(key, v, &r.Generation, 1<<53)
 	case "timeout_ms":
@@ -96,6 +101,18 @@ func (r *CallRequest) set(key string, v jsontext.Value) (problem string) {
 	default:
 		return r.setInput(key, v)
 	}
+	return ""
+}
+
+// MaxKey bounds an idempotency_key, in bytes.
+const MaxKey = 256
+
+func (r *CallRequest) setKey(v jsontext.Value) string {
+	s, ok := text(v)
+	if !ok || s == "" || len(s) > MaxKey {
+		return fmt.Sprintf("idempotency_key must be a string of 1 to %d bytes", MaxKey)
+	}
+	r.Key = s
 	return ""
 }
 

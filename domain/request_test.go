@@ -27,8 +27,8 @@ func TestParseCallTakesArgumentsAsTheyAre(t *testing.T) {
 }
 
 func TestParseCallReadsEveryMember(t *testing.T) {
-	r, problem := ParseCall([]byte(`{"tool":"a/b c","call_id":"A-z_0","generation":9007199254740992,"timeout_ms":3600000}`))
-	if problem != "" || r.Tool != "a/b c" || r.CallID != "A-z_0" || r.Generation != 1<<53 || r.Timeout != MaxTimeout || string(r.Arguments) != `{}` {
+	r, problem := ParseCall([]byte(`{"tool":"a/b c","call_id":"A-z_0","generation":9007199254740992,"timeout_ms":3600000,"idempotency_key":"` + strings.Repeat("k", 256) + `"}`))
+	if problem != "" || r.Key != strings.Repeat("k", 256) || r.Tool != "a/b c" || r.CallID != "A-z_0" || r.Generation != 1<<53 || r.Timeout != MaxTimeout || string(r.Arguments) != `{}` {
 		t.Errorf("read %+v (%s)", r, problem)
 	}
 }
@@ -72,7 +72,11 @@ func TestParseCallRefuses(t *testing.T) {
 		{"a long tool", `{"tool":"` + strings.Repeat("t", 257) + `"}`, "tool and model_name must be"},
 		{"arguments null", `{"tool":"t","arguments":null}`, "arguments must be"},
 		{"arguments that are a list", `{"tool":"t","arguments":[]}`, "arguments must be"},
-		{"a member nobody knows", `{"tool":"t","idempotency_key":"k"}`, `unknown member "idempotency_key"`},
+		{"a member nobody knows", `{"tool":"t","idempotencyKey":"k"}`, `unknown member "idempotencyKey"`},
+		{"an empty idempotency_key", `{"tool":"t","idempotency_key":""}`, "idempotency_key must be"},
+		{"an idempotency_key that is no string", `{"tool":"t","idempotency_key":7}`, "idempotency_key must be"},
+		{"a long idempotency_key", `{"tool":"t","idempotency_key":"` + strings.Repeat("k", 257) + `"}`, "idempotency_key must be"},
+		{"an idempotency_key with input", `{"tool":"t","call_id":"c","idempotency_key":"k","inputResponses":{}}`, "goes with the first submission"},
 		{"Tool in capitals", `{"Tool":"t"}`, `unknown member "Tool"`},
 		{"an empty call_id", `{"tool":"t","call_id":""}`, "call_id must be"},
 		{"a long call_id", `{"tool":"t","call_id":"` + strings.Repeat("c", 65) + `"}`, "call_id must be"},

@@ -23,6 +23,7 @@ type State struct {
 	calls       map[string]*call // routed, not ended
 	holding     int              // of them are held
 	ids         recentIDs
+	keys        keyring
 	received    CallReceived          // the last one, until it is decided on
 	receivedSeq int64                 // of it
 	receivedAt  int64                 // of it: wall clock
@@ -105,6 +106,7 @@ type call struct {
 	rounds       int // of input
 	mostRounds   int
 	until        int64    // wall clock: the last moment for its host's input
+	joined       int      // submissions that wait for its end
 	held         *hold    // nil where a request is under way
 	requestState *Payload // of the last answer: what the host must bring back
 }
@@ -125,6 +127,7 @@ func NewState() *State {
 		calls:       map[string]*call{},
 		knownNaming: map[string]bool{},
 		ids:         recentIDs{seen: map[string]int64{}},
+		keys:        keyring{known: map[string]*keyed{}},
 		paused:      newShelf(),
 		ended:       newShelf(),
 		contexts:    []string{DefaultContext},

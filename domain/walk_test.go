@@ -13,6 +13,7 @@ func TestRandomWalks(t *testing.T) {
 	seen := map[string]int{}
 	inits, modern, guarded := 0, 0, 0
 	grounds, statuses := map[string]int{}, map[Status]int{}
+	refused := map[Code]int{}
 	for seed := range walks(int64(1500)) {
 		run := walk(rand.New(rand.NewSource(seed)))
 		d := drive(t, run)
@@ -28,6 +29,9 @@ func TestRandomWalks(t *testing.T) {
 		for _, x := range all[CallSettled](d.w.log) {
 			statuses[x.Status]++
 		}
+		for _, x := range all[CallRefused](d.w.log) {
+			refused[x.Code]++
+		}
 		guarded += recovered(d.w.log)
 		inits += d.w.count(MethodInitialize)
 		for _, x := range all[EraRefused](d.w.log) {
@@ -38,7 +42,7 @@ func TestRandomWalks(t *testing.T) {
 	}
 	for _, k := range []string{"legacy.excluded", "era.determined", "era.refused", "name.moved", "collision.decided", "config.rejected",
 		"call.abandoned", "answer.dropped", "tool.rejected", "catalog.refused", "peer.refused", "peer.restarted", "peer.quarantined",
-		"peer.abandoned", "health.requested", "call.held", "call.resent", "call.cancelled", "command.refused"} {
+		"peer.abandoned", "health.requested", "call.held", "call.resent", "call.cancelled", "command.refused", "call.joined"} {
 		if seen[k] < walks(20) {
 			t.Errorf("%s came %d times: the walks do not go where they should", k, seen[k])
 		}
@@ -48,7 +52,12 @@ func TestRandomWalks(t *testing.T) {
 			t.Errorf("%d calls were sent again by the rule %s: the walks do not go where they should", grounds[rule], rule)
 		}
 	}
-	t.Logf("sent again: %v; ends: %v", grounds, statuses)
+	for _, code := range []Code{CodeIdempotencyConflict, CodeOutcomeExpired} {
+		if refused[code] < walks(20) {
+			t.Errorf("%d calls were refused with %s: the walks do not go where they should", refused[code], code)
+		}
+	}
+	t.Logf("sent again: %v; ends: %v; refused: %v", grounds, statuses, refused)
 	t.Logf("%d initialize, %d closings on modern evidence, %d calls routed", inits, modern, seen["call.routed"])
 	t.Logf("%d starts after the loss of a watchdog", guarded)
 	if inits < walks(100) || modern < walks(100) || guarded < walks(100) || seen["call.routed"] < walks(1000) {

@@ -136,6 +136,15 @@ func Open(b []byte) (log string, e domain.Event, err error) {
 	return openWhole(b)
 }
 
+// OpenSealed is Open of bytes that Seal gave to this process: that they are in the one
+// encoding of their event is not looked at again, which is half of the work.
+func OpenSealed(b []byte) (log string, e domain.Event, err error) {
+	if log, e, ok := quick(b); ok {
+		return log, e, nil
+	}
+	return openWhole(b)
+}
+
 // openWhole takes any envelope, and says what is wrong with one that is refused.
 func openWhole(b []byte) (log string, e domain.Event, err error) {
 	var v envelope

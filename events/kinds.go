@@ -88,6 +88,7 @@ func init() {
 	decision[domain.ConfigRejected]()
 	decision[domain.CallRouted]()
 	decision[domain.CallRefused]()
+	decision[domain.CallJoined]()
 	decision[domain.CallAbandoned]()
 	decision[domain.CallSettled]()
 	decision[domain.AnswerDropped]()

@@ -18,6 +18,9 @@ func TestTheQuickWayAndTheWholeOneAgree(t *testing.T) {
 			continue
 		}
 		taken++
+		if sealed, same, err := OpenSealed(b); err != nil || sealed != log || !reflect.DeepEqual(same, e) {
+			t.Errorf("%s, sealed: %v\n got %+v of %s\nwant %+v of %s", kind, err, same, sealed, e, log)
+		}
 		wantLog, want, err := openWhole(b)
 		if err != nil || log != wantLog || !reflect.DeepEqual(e, want) {
 			t.Errorf("%s: %v\n got %+v of %s\nwant %+v of %s", kind, err, e, log, want, wantLog)

@@ -79,6 +79,7 @@ var samples = []domain.Data{
 	domain.ConfigRejected{Code: domain.CodeCollisionReject, Reason: "2 names are contested"},
 	domain.CallRouted{CallID: call, At: notes, RequestID: 9, Tool: "notes/search", Local: "search", Era: domain.EraModern, Version: "2026-07-28", Capabilities: none, Generation: 2, Namespace: 22, Catalog: 18, Deadline: 60_000},
 	domain.CallRefused{CallID: call, Code: domain.CodeUnknownTool, Reason: "no peer has a tool of this name; see waybill tools"},
+	domain.CallJoined{CallID: domain.CallID{Host: "local", ID: "wb-again"}, First: "local/first", Received: 20},
 	domain.CallAbandoned{CallID: call, At: notes, RequestID: 9, Reason: "deadline passed"},
 	domain.CallSettled{CallID: call, Status: domain.StatusTimedOut, Code: domain.CodeTimedOut, Ran: domain.RanMaybe},
 	domain.AnswerDropped{At: notes, RequestID: 9, Reason: "the call has ended"},

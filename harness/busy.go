@@ -7,11 +7,11 @@ import (
 
 // Busy says what the loop has spent its time with since it began to run.
 type Busy struct {
-	Batches int64         `json:"batches"`   // transactions
-	Events  int64         `json:"events"`    // in them
-	Decide  time.Duration `json:"decide_ns"` // observations numbered and decided on
-	Append  time.Duration `json:"append_ns"` // sealed and made durable
-	Release time.Duration `json:"release_ns"`
+	Batches int64         // transactions
+	Events  int64         // in them
+	Decide  time.Duration // observations numbered and decided on
+	Append  time.Duration // sealed and made durable
+	Release time.Duration
 }
 
 // busy counts for Busy; the loop's goroutine adds, and any may read.

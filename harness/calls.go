@@ -30,11 +30,15 @@ type Reply struct {
 	Size     int64         `json:"size,omitzero"`     // of a result that does not fit, in bytes
 	Attempts int           `json:"attempts,omitzero"` // how often it was sent, where that was more than once
 	Erased   *Erasure      `json:"erased,omitzero"`   // by which what was kept of it was erased
+	Joined   int64         `json:"joined,omitzero"`   // seq of the call.joined by which a submission got this outcome of another call
 	Code     domain.Code   `json:"-"`
 	Result   []byte        `json:"-"` // as the peer wrote it; nil for none
 	Error    []byte        `json:"-"` // the peer's error object, as it wrote it; nil for none
 
-	kept keptEvents
+	kept  keptEvents
+	trace domain.Trace       // of the last submission
+	began int64              // seq of the call.received that is no part of an earlier story
+	first *domain.CallJoined // of a submission that is no call of its own
 }
 
 // Route says where a call went.
@@ -51,8 +55,8 @@ type Route struct {
 var lenient = jsontext.AllowInvalidUTF8(true)
 
 // Encode returns the JSON form: every key is there, null where the value is not
-// known, but for reason, size, attempts, erased and error, which stand only where there is
-// one.
+// known, but for reason, size, attempts, erased, joined and error, which stand only where
+// there is one.
 // The peer's bytes stand in it untouched.
 func (r Reply) Encode() []byte {
 	head, err := json.Marshal(r, lenient)
@@ -113,6 +117,9 @@ type underway struct {
 	excerpt   []byte // of what came in place of an answer over HTTP; for the host alone
 	reply     func(Reply)
 	doc       Reply
+	trace     domain.Trace // of the submission that is under way
+	progress  bool         // its host listens
+	joined    []waiter     // submissions that get the same outcome
 }
 
 // Submit hands over a call of a host. It never blocks. reply, which may not be
@@ -124,6 +131,13 @@ type underway struct {
 // A request with inputResponses or requestState goes on with the call it names,
 // if it matches; it has a reply of its own, which names every event of the call.
 func (l *Loop) Submit(host string, request []byte, reply func(Reply)) {
+	l.SubmitTraced(host, request, domain.Trace{}, reply)
+}
+
+// SubmitTraced is Submit with where the call belongs in what its host is doing, which
+// is recorded and goes on to the peer. What domain.ParseTrace would drop, or holds a
+// secret of the configuration, does not.
+func (l *Loop) SubmitTraced(host string, request []byte, trace domain.Trace, reply func(Reply)) {
 	in := input{host: host}
 	r, problem := domain.ParseCall(request)
 	if problem != "" {
@@ -141,7 +155,10 @@ func (l *Loop) Submit(host string, request []byte, reply func(Reply)) {
 		return
 	}
 	in.arguments, in.responses, in.state = r.Arguments, r.InputResponses, r.RequestState
-	in.data = l.received(host, r, problem)
+	d := l.received(host, r, problem)
+	d.Trace = l.traced(trace)
+	l.nameKey(&d, r)
+	in.data = d
 	l.readyToKeep(&in)
 	in.reply = func(x Reply) {
 		l.pressure.leave(host) // first: a host may send its next call as soon as it knows
@@ -214,10 +231,13 @@ func (l *Loop) admit(in *input, now int64) {
 func (l *Loop) admitCall(in *input, d domain.CallReceived, now int64) {
 	d.CarriesKey = l.state.CarriesKey(d, in.arguments)
 	goesOn := continues(d)
-	l.nameSubmission(in, &d)
-	taken := l.calls[d.CallKey()] != nil || !goesOn && l.state.CallTaken(d.CallKey()) ||
+	first, keyed := l.state.KeyTaken(d)
+	if !keyed {
+		l.nameSubmission(in, &d)
+	}
+	taken := l.calls[d.CallKey()] != nil || keyed && first == d.CallID || !goesOn && l.state.CallTaken(d.CallKey()) ||
 		goesOn && (d.Problem != "" || !l.state.Continues(now, l.cfg.Clock.Mono(), d))
-	u := &underway{arguments: in.arguments, responses: in.responses, state: in.state, reply: in.reply,
+	u := &underway{arguments: in.arguments, responses: in.responses, state: in.state, reply: in.reply, trace: d.Trace, progress: d.Progress,
 		doc: Reply{CallID: d.ID, Seqs: []int64{}}}
 	switch {
 	case strings.HasPrefix(d.ID, domain.GeneratedPrefix): // is nobody else's
@@ -226,6 +246,7 @@ func (l *Loop) admitCall(in *input, d domain.CallReceived, now int64) {
 	case goesOn:
 		u.doc = l.recall(d.CallID)
 		d.Kept = in.keeping != nil && in.keeping.known
+		d.OutcomeOnly = d.Kept && l.state.OutcomeOnly(d.CallKey())
 	}
 	if d.Kept {
 		l.keepSubmission(in, d, now)
@@ -327,20 +348,30 @@ func (l *Loop) answer(key string) {
 	l.keeper.forget(key)
 	l.alarms.stop(key)
 	l.listening.remove(key)
-	if u.reply == nil {
-		return
-	}
 	u.doc.Log = l.cfg.Log.ID()
 	u.doc.bring(u.result)
 	if u.excerpt != nil && u.doc.Reason != "" && u.result == nil {
 		u.doc.Reason += fmt.Sprintf(" beginning with %q", u.excerpt)
 	}
-	l.replies.put(func() {
-		u.reply(u.doc)
-		if l.cfg.Mark != nil {
-			l.cfg.Mark("replied")
-		}
-	})
+	l.tell(u)
+}
+
+// tell makes the replies of a call that has ended: that of its submission, and those
+// of the ones that joined it.
+func (l *Loop) tell(u *underway) {
+	if u.reply != nil {
+		l.replies.put(func() {
+			u.reply(u.doc)
+			if l.cfg.Mark != nil {
+				l.cfg.Mark("replied")
+			}
+		})
+	}
+	for _, w := range u.joined {
+		doc := u.doc
+		doc.Joined = w.seq
+		l.replies.put(func() { w.reply(doc) })
+	}
 }
 
 // shedder folds calls that were turned away into one observation a second.

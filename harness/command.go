@@ -231,7 +231,8 @@ func (l *Loop) obey(in input, steps []domain.Event) {
 			if k := in.keeping; k != nil && k.known {
 				l.keeper.hold(x.CallKey(), k.key)
 			}
-			l.calls[x.CallKey()] = &underway{arguments: in.arguments, doc: l.recall(x.CallID),
+			doc := l.recall(x.CallID)
+			l.calls[x.CallKey()] = &underway{arguments: in.arguments, doc: doc, trace: doc.trace,
 				reply: func(reply Reply) { in.command.settled <- reply }}
 		}
 	}

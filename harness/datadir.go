@@ -422,10 +422,20 @@ func (d DataDir) Held() (pid int, yes bool, err error) {
 // Run is the content of run.json: where the running service is.
 type Run struct {
 	PID         int    `json:"pid"`
-	URL         string `json:"url"`         // NATS
+	URL         string `json:"url"` // NATS: one server, or several joined by commas
+	TLS         RunTLS `json:"tls,omitzero"`
 	Credentials string `json:"credentials"` // folder
 	Log         string `json:"log"`
 	Prefix      string `json:"prefix"`
+}
+
+// RunTLS says how the way to the NATS server is encrypted. The fields are those of
+// package secure, which says what they mean; all are paths, or public.
+type RunTLS struct {
+	CA   string `json:"ca,omitzero"`
+	Cert string `json:"cert,omitzero"`
+	Key  string `json:"key,omitzero"`
+	Pin  string `json:"pin,omitzero"`
 }
 
 // WriteRun says where the service is. The caller holds the lock.

@@ -12,6 +12,7 @@ import (
 
 	"waybill/domain"
 	"waybill/store"
+	"waybill/store/payloads"
 )
 
 // Peers is an Actor whose connections can be ended.
@@ -58,6 +59,7 @@ type Engine struct {
 	payloads KeptPayloads // nil for none
 	loopDone chan struct{}
 	loopErr  error
+	tail     Tail
 
 	ctx    context.Context // of followers
 	cancel context.CancelFunc
@@ -111,7 +113,7 @@ func StartEngine(ctx context.Context, cfg EngineConfig) (*Engine, error) {
 	e.payloads = cfg.Payloads
 	keep := slices.ContainsFunc(cfg.Config.Peers, func(p domain.PeerConfig) bool { return p.Keep })
 	e.Loop = NewLoop(Config{Payloads: cfg.Payloads, Keep: keep, Log: logReader{cfg.Log, cfg.Log.Reader()}, State: state, Clock: cfg.Clock,
-		Digest: cfg.Digest, Redact: cfg.Redact, Logger: cfg.Logger, OnCommit: e.Feed.Advance,
+		Digest: cfg.Digest, Redact: cfg.Redact, Logger: cfg.Logger, OnCommit: e.Feed.Advance, Tail: &e.tail,
 		HostInflight: cfg.HostInflight, HostRate: cfg.HostRate, Progress: cfg.Progress, Mark: cfg.Mark, ContextOf: cfg.Config.ContextOf})
 	if e.peers, err = cfg.NewPeers(e.Loop.Report); err != nil {
 		e.cancel()
@@ -121,10 +123,23 @@ func StartEngine(ctx context.Context, cfg EngineConfig) (*Engine, error) {
 	e.Loop.Report(domain.ServiceStarted{Version: cfg.Version, Rules: domain.RulesVersion}, nil, nil)
 	e.Loop.Report(domain.ConfigLoaded{Config: domain.RefTo(config), Peers: len(cfg.Config.Peers)}, config, nil)
 	go e.runLoop()
-	if retention := time.Duration(cfg.Config.Retention) * time.Millisecond; cfg.Payloads != nil && retention > 0 {
-		e.Attend("retention", func(ctx context.Context) error { return e.retain(ctx, cfg.Payloads, cfg.Clock.Wall, retention) })
+	if cfg.Payloads != nil {
+		e.attendRetention(cfg)
 	}
 	return e, nil
+}
+
+// attendRetention looks after what is kept for a time.
+func (e *Engine) attendRetention(cfg EngineConfig) {
+	if retention := time.Duration(cfg.Config.Retention) * time.Millisecond; retention > 0 {
+		e.Attend("retention", func(ctx context.Context) error {
+			return e.retain(ctx, cfg.Payloads, cfg.Clock.Wall, retention, payloads.Whole)
+		})
+	}
+	window := time.Duration(cfg.Config.IdempotencyWindow())
+	e.Attend("idempotency window", func(ctx context.Context) error {
+		return e.retain(ctx, cfg.Payloads, cfg.Clock.Wall, window, payloads.Outcomes)
+	})
 }
 
 func (e *Engine) runLoop() {
@@ -188,9 +203,9 @@ func (e *Engine) Report(ctx context.Context) (domain.Report, error) {
 
 // CallOnce hands a call to the intake and waits for its one reply. When ctx ends
 // first the service is stopped, which settles the call, and that is the reply.
-func (e *Engine) CallOnce(ctx context.Context, host string, request []byte) (Reply, error) {
+func (e *Engine) CallOnce(ctx context.Context, host string, request []byte, trace domain.Trace) (Reply, error) {
 	got := make(chan Reply, 1)
-	e.Loop.Submit(host, request, func(r Reply) { got <- r })
+	e.Loop.SubmitTraced(host, request, trace, func(r Reply) { got <- r })
 	select {
 	case r := <-got:
 		return r, nil
@@ -276,7 +291,6 @@ type Follower interface {
 // behind and not lost: it is tried again, later each time. It returns the last
 // failure that was not overcome.
 func (e *Engine) follow(ctx context.Context, f Follower) error {
-	src := e.log.Reader()
 	var failed error
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		err := e.Feed.Gather(ctx, f.Position(), followerLinger)
@@ -289,7 +303,7 @@ func (e *Engine) follow(ctx context.Context, f Follower) error {
 		if ctx.Err() != nil { // however far it is behind: the next start goes on
 			return cmp.Or(failed, ctx.Err())
 		}
-		err = feedOnce(ctx, src, e.log.ID(), f)
+		err = e.feedOnce(ctx, f)
 		if e.tell(f.Name(), failed, err); err == nil {
 			failed, pause = nil, firstRetry/2
 			continue
@@ -347,21 +361,13 @@ func CatchUp(ctx context.Context, src Source, logID string, f Follower) error {
 	return nil
 }
 
-func feedOnce(ctx context.Context, src Source, logID string, f Follower) error {
-	records, err := src.Read(ctx, f.Position(), foldBatch)
+func (e *Engine) feedOnce(ctx context.Context, f Follower) error {
+	facts, err := e.next(ctx, f.Position())
 	if err != nil {
 		return fmt.Errorf("%s: read the log: %w", f.Name(), err)
 	}
-	if len(records) == 0 {
+	if len(facts) == 0 {
 		return nil
-	}
-	facts := make([]domain.Event, 0, len(records))
-	for _, r := range records {
-		e, err := Decode(ctx, src, logID, r)
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name(), err)
-		}
-		facts = append(facts, e)
 	}
 	return f.Apply(ctx, facts)
 }

@@ -236,7 +236,7 @@ func TestCallOnceReturnsTheReplyAlsoWhenTheUserGivesUp(t *testing.T) {
 	disk := openDisk(t, newLogFile(t))
 	s := startService(t, disk, testConfig("notes"), nil)
 	noErr(t, s.engine.WaitSettled(within(t)))
-	reply, err := s.engine.CallOnce(within(t), "local", []byte(`{"tool":"notes","arguments":{"a":1}}`))
+	reply, err := s.engine.CallOnce(within(t), "local", []byte(`{"tool":"notes","arguments":{"a":1}}`), domain.Trace{})
 	if err != nil || string(reply.Result) != `{"a":1}` {
 		t.Errorf("CallOnce: %s, %v", reply.Encode(), err)
 	}
@@ -245,7 +245,7 @@ func TestCallOnceReturnsTheReplyAlsoWhenTheUserGivesUp(t *testing.T) {
 	noErr(t, s.engine.WaitSettled(within(t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	s.peers.answer = func(e domain.Effect, _ []byte) { cancel() } // the loop is idle: nothing is under way
-	reply, err = s.engine.CallOnce(ctx, "local", []byte(`{"tool":"notes"}`))
+	reply, err = s.engine.CallOnce(ctx, "local", []byte(`{"tool":"notes"}`), domain.Trace{})
 	if err != nil || reply.Status != domain.StatusCancelled || reply.Ran != domain.RanMaybe {
 		t.Errorf("CallOnce after the user gave up: %s, %v", reply.Encode(), err)
 	}

@@ -30,7 +30,14 @@ type KeptPayloads interface {
 }
 
 func selection(x domain.Erase) payloads.Selection {
-	return payloads.Selection{Seq: x.Seq, Call: x.Call, Host: x.Host, Before: x.Before}
+	out := payloads.Selection{Seq: x.Seq, Call: x.Call, Host: x.Host, Before: x.Before}
+	switch x.Only {
+	case domain.KeptPayloads:
+		out.Only = payloads.Whole
+	case domain.KeptOutcome:
+		out.Only = payloads.Outcomes
+	}
+	return out
 }
 
 // Recover makes payloads agree with a log that nobody writes to: what no event
@@ -140,20 +147,20 @@ const (
 	retainAtMost  = time.Hour
 )
 
-// retain has erased what is kept for longer than the retention, until ctx ends.
-// What it finds is an observation: the loop decides.
-func (e *Engine) retain(ctx context.Context, p Payloads, now func() int64, retention time.Duration) error {
+// retain has erased what is kept for longer than the retention, by the policy or for
+// idempotency keys, until ctx ends. What it finds is an observation: the loop decides.
+func (e *Engine) retain(ctx context.Context, p Payloads, now func() int64, retention time.Duration, only payloads.Only) error {
 	tick := time.NewTicker(min(max(retention/10, retainAtLeast), retainAtMost))
 	defer tick.Stop()
 	for {
-		n, err := p.Count(ctx, payloads.Selection{Before: max(1, now()/1_000_000-retention.Milliseconds())})
+		n, err := p.Count(ctx, payloads.Selection{Before: max(1, now()/1_000_000-retention.Milliseconds()), Only: only})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
 			e.logger.Error("it cannot be seen whether payloads are kept for too long", "err", err)
 		case n > 0:
-			e.Loop.Report(domain.RetentionPassed{Calls: n}, nil, nil)
+			e.Loop.Report(domain.RetentionPassed{Calls: n, Outcomes: only == payloads.Outcomes}, nil, nil)
 		}
 		select {
 		case <-tick.C:

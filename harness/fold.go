@@ -138,21 +138,26 @@ func open(logID string, r store.Record) (domain.Event, error) {
 // Decode opens a record of a log and joins its evidence.
 func Decode(ctx context.Context, src Source, logID string, r store.Record) (domain.Event, error) {
 	e, err := open(logID, r)
-	if err != nil {
-		return e, err
+	if err == nil {
+		err = joinEvidence(ctx, src, &e)
 	}
+	return e, err
+}
+
+// joinEvidence fetches the evidence that an event cites, if it cites any.
+func joinEvidence(ctx context.Context, src Source, e *domain.Event) error {
 	ref, ok := events.EvidenceOf(e.Data)
 	if !ok {
-		return e, nil
+		return nil
 	}
 	d, err := events.DigestOf(ref)
 	if err != nil {
-		return e, fmt.Errorf("event %d: %w: run waybill-audit verify", r.Seq, err)
+		return fmt.Errorf("event %d: %w: run waybill-audit verify", e.Seq, err)
 	}
 	if e.Evidence, err = src.Evidence(ctx, d); err != nil {
-		return e, fmt.Errorf("evidence of event %d: %w", r.Seq, err)
+		return fmt.Errorf("evidence of event %d: %w", e.Seq, err)
 	}
-	return e, nil
+	return nil
 }
 
 // seal makes the entry of one event: its envelope, and the evidence it cites.

@@ -20,8 +20,7 @@ type Payloads interface {
 	Save(ctx context.Context, b payloads.Batch) error
 	// Key returns the key that names the payloads of a call.
 	Key(ctx context.Context, story int64) (key payloads.Key, ok bool, err error)
-	// Read returns what an event cites in one role.
-	Read(ctx context.Context, seq int64, role string) (x payloads.Payload, ok bool, err error)
+	PayloadReader
 	// Count returns of how many calls of a selection anything is kept.
 	Count(ctx context.Context, s payloads.Selection) (int64, error)
 	// Erase erases bytes and keys; when it returns nil they are gone.
@@ -105,7 +104,8 @@ func (l *Loop) cleaned(b []byte) clean {
 // readyToKeep prepares what may have to be kept of a submission: which peer it
 // goes to is not known yet.
 func (l *Loop) readyToKeep(in *input) {
-	if !l.cfg.Keep || l.cfg.Payloads == nil {
+	d, _ := in.data.(domain.CallReceived)
+	if l.cfg.Payloads == nil || !l.cfg.Keep && d.Key == "" && !continues(d) {
 		return
 	}
 	k := &keeping{arguments: l.cleaned(in.arguments), responses: l.cleaned(in.responses), state: l.cleaned(in.state)}
@@ -115,14 +115,15 @@ func (l *Loop) readyToKeep(in *input) {
 }
 
 // nameSubmission names what a submission brings under the key of its call, where
-// the bytes of the call are kept: a key of its own for a call that begins, and the
+// anything of the call is kept: a key of its own for a call that begins, and the
 // key it has for one that is gone on with, whatever becomes of that.
 func (l *Loop) nameSubmission(in *input, d *domain.CallReceived) {
 	k := in.keeping
 	switch {
 	case k == nil || d.Problem != "":
 	case !continues(*d):
-		if l.state.Keeps(*d) {
+		d.OutcomeOnly = l.state.KeepsOutcome(*d)
+		if d.OutcomeOnly || l.state.Keeps(*d) {
 			d.Kept, d.Arguments, k.known, k.story = true, k.arguments.named, true, l.state.Head+1
 		}
 	default:
@@ -167,7 +168,12 @@ func (l *Loop) keepSubmission(in *input, d domain.CallReceived, now int64) {
 	l.keeper.hold(d.CallKey(), k.key)
 	if !continues(d) {
 		l.keeper.batch.Stories = append(l.keeper.batch.Stories,
-			payloads.Story{Seq: k.story, Call: d.CallKey(), Host: d.Host, Created: now, Key: k.key})
+			payloads.Story{Seq: k.story, Call: d.CallKey(), Host: d.Host, Created: now, Key: k.key, Outcome: d.OutcomeOnly})
+	}
+	if d.OutcomeOnly || !l.cfg.Keep { // a call that goes on may have begun under another configuration
+		return
+	}
+	if !continues(d) {
 		l.keepBytes(payloads.Payload{Role: payloads.Arguments, Size: d.Arguments.Size}, k, now, k.arguments)
 	}
 	if d.Input != nil {
@@ -188,7 +194,7 @@ func (l *Loop) keepBytes(x payloads.Payload, k *keeping, now int64, c clean) {
 // loop: it may be long.
 func (l *Loop) nameAnswer(in *input) {
 	d, ok := in.data.(domain.CallAnswered)
-	if !ok || !l.cfg.Keep {
+	if !ok || l.cfg.Payloads == nil {
 		return
 	}
 	key, ok := l.keeper.key(d.CallKey())
@@ -203,14 +209,11 @@ func (l *Loop) nameAnswer(in *input) {
 
 // admitAnswer finds out whether an answer is kept. One that comes too late is not.
 func (l *Loop) admitAnswer(in *input, d domain.CallAnswered) {
-	if !l.state.KeepsOf(d.Peer) {
-		return
-	}
 	story, ok := l.state.Kept(d.CallKey())
 	switch {
-	case in.keeping != nil && ok && l.state.UnderWay(d.CallKey()):
+	case in.keeping != nil && ok && l.state.KeepsAnswer(d):
 		in.keeping.story = story
-	case in.keeping == nil && l.calls[d.CallKey()] == nil:
+	case in.keeping == nil && l.calls[d.CallKey()] == nil && l.state.KeepsOf(d.Peer):
 		d.Result = nobodys(d.Result)
 		if d.RequestState != nil {
 			p := nobodys(*d.RequestState)

@@ -35,22 +35,6 @@ type Actor interface {
 	Do(e domain.Effect, body *domain.Body)
 }
 
-// Clock tells the time of observations. Wall is nanoseconds since 1970; Mono
-// is nanoseconds on a clock that never jumps, from any origin.
-type Clock struct {
-	Wall func() int64
-	Mono func() int64
-}
-
-// SystemClock is the clock of the machine; Mono counts from now.
-func SystemClock() Clock {
-	start := time.Now()
-	return Clock{
-		Wall: func() int64 { return time.Now().UnixNano() },
-		Mono: func() int64 { return int64(time.Since(start)) },
-	}
-}
-
 // Config of a Loop. Zero values take the defaults named.
 type Config struct {
 	Log      Log
@@ -64,6 +48,7 @@ type Config struct {
 	Patience time.Duration               // with a log that does not take an append (10 s)
 	Logger   *slog.Logger
 	Redact   func([]byte) []byte // secrets by value; identity if nil
+	Tail     *Tail               // given what is committed, before OnCommit is told; nil for none
 	OnCommit func(head int64)    // told after each commit, by the loop's goroutine; must not block
 	Mark     func(point string)  // told where the loop is, by tests that end the process there; nil otherwise
 
@@ -111,6 +96,7 @@ type Loop struct {
 	shed      shedder
 	busy      busy
 	replies   *lane // makes replies, so that a slow connection never holds up the loop
+	outcomes  *lane // reads those of calls that have ended, so that the disk never does
 }
 
 // NewLoop returns a loop that has not begun to run. SetActor must be called
@@ -197,8 +183,9 @@ func (l *Loop) ask(ctx context.Context, host string, f func(*domain.State)) erro
 // configuration is rejected (*HaltError) or the log cannot be written. After
 // an error nothing of the failed batch has left the program.
 func (l *Loop) Run() error {
-	l.replies, l.keeper.erasers = startLane(), startLane()
+	l.replies, l.keeper.erasers, l.outcomes = startLane(), startLane(), startLane()
 	defer l.replies.stop()
+	defer l.outcomes.stop()
 	defer l.keeper.erasers.stop()
 	defer l.end()
 	for {
@@ -237,16 +224,13 @@ func (l *Loop) end() {
 	l.alarms.close()
 	for key, u := range l.calls { // in no order: each has its own host
 		l.listening.remove(key)
-		if u.reply == nil {
-			continue
-		}
 		u.doc.Status, u.doc.Code, u.doc.Ran = domain.StatusLost, domain.CodeServiceRestarted, domain.RanMaybe
 		u.doc.Reason, u.doc.Log = "the service ended before the outcome was recorded", l.cfg.Log.ID()
 		if len(u.doc.Seqs) == 0 {
 			u.doc.Status, u.doc.Code, u.doc.Ran = domain.StatusRefused, domain.CodeLogUnavailable, domain.RanNo
 			u.doc.Reason = "the log could not be written, and nothing is sent that is not recorded first"
 		}
-		l.replies.put(func() { u.reply(u.doc) })
+		l.tell(u)
 	}
 }
 
@@ -350,6 +334,9 @@ func (l *Loop) record(after int64, facts []domain.Event) error {
 		return err
 	}
 	l.mark("after", facts)
+	if l.cfg.Tail != nil {
+		l.cfg.Tail.add(after, entries)
+	}
 	if l.cfg.OnCommit != nil {
 		l.cfg.OnCommit(l.state.Head)
 	}
@@ -473,7 +460,7 @@ func (l *Loop) body(x domain.Send) *domain.Body {
 		return nil
 	}
 	return &domain.Body{Arguments: u.arguments, InputResponses: u.responses, RequestState: u.state,
-		OutputSchema: l.state.OutputSchema(x.Call).Clone(), InputSchema: l.state.InputSchema(x.Call).Clone()}
+		OutputSchema: l.state.OutputSchema(x.Call).Clone(), InputSchema: l.state.InputSchema(x.Call).Clone(), Trace: u.trace}
 }
 
 func (l *Loop) perform(effect domain.Effect) {
@@ -482,6 +469,8 @@ func (l *Loop) perform(effect domain.Effect) {
 		l.answer(x.Call)
 	case domain.Halt:
 		l.halt = &HaltError{Code: x.Code, Reason: x.Reason}
+	case domain.Join:
+		l.join(x)
 	case domain.Erase:
 		l.erase(x)
 	case domain.Wake:

@@ -11,7 +11,7 @@ import (
 
 // grow adds what one event says of the call.
 func (r *Reply) grow(e domain.Event) {
-	if _, ok := e.Data.(domain.CallReceived); ok && r.Status == domain.StatusRefused && r.Route == nil {
+	if _, ok := e.Data.(domain.CallReceived); ok && (r.Status == domain.StatusRefused && r.Route == nil || r.first != nil) {
 		*r = Reply{CallID: r.CallID, Status: StatusUnderWay, Ran: domain.RanMaybe, Log: r.Log} // the id is used again
 	}
 	if _, ok := e.Data.(domain.CommandRefused); ok { // the order changed nothing: neither is of the call
@@ -33,7 +33,7 @@ func (r *Reply) grow(e domain.Event) {
 	case domain.ExchangeFailed:
 		r.Reason = httpReason(d)
 	case domain.CallRefused:
-		r.Status, r.Code, r.Ran, r.Reason = domain.StatusRefused, d.Code, domain.RanNo, d.Reason
+		r.Status, r.Code, r.Ran, r.Reason = domain.StatusRefused, d.Code, d.Ran(), d.Reason
 	case domain.CallSettled:
 		r.Status, r.Code, r.Ran = d.Status, d.Code, d.Ran
 	}
@@ -73,11 +73,16 @@ func (r *Reply) resent(d domain.CallResent) {
 const StatusUnderWay domain.Status = "under_way"
 
 // Outcome says what became of a call, from the log alone: the reply it had,
-// without the result. ok is false where the log has no such
-// call. It holds after a crash too: what a service left unsettled, the next one
+// without the result. ok is false where the log has no such call. A submission that
+// joined another call had the reply of that. It holds after a crash too: what a service left unsettled, the next one
 // has settled.
 func Outcome(ctx context.Context, r *store.Reader, id domain.CallID) (reply Reply, ok bool, err error) {
 	reply, err = history(ctx, r, id)
+	if err == nil && reply.first != nil {
+		joined := reply.Joined
+		reply, err = storyOf(ctx, r, callID(reply.first.First), reply.first.Received)
+		reply.Joined = joined
+	}
 	return reply, len(reply.Seqs) > 0, err
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"waybill/domain"
 	"waybill/store"
 	"waybill/store/payloads"
@@ -16,29 +14,39 @@ import (
 type Erasure struct {
 	Seq int64  `json:"seq"` // of payloads.erased
 	At  string `json:"at"`  // RFC 3339
-	By  string `json:"by"`  // the operator; "" for payload_retention
+	By  string `json:"by"`  // the operator; "" for payload_retention or idempotency_window
 }
 
 // keptEvents are the events of a call whose payloads may be kept.
 type keptEvents struct {
 	story  int64 // the call.received from which on they are; 0 where they are not
-	answer int64 // the call.answered that ended the call; 0 while there is none
+	answer int64 // what ended the call, a call.answered where it was answered; 0 while there is none
+	size   int64 // of what the peer answered with; 0 for nothing
+
+	seen, sized int64 // the last call.answered, and its size
 }
 
 // story notes where the payloads of the call are to be found.
 func (r *Reply) story(e domain.Event) {
 	switch d := e.Data.(type) {
 	case domain.CallReceived:
+		r.trace = d.Trace
 		if r.kept.answer = 0; !continues(d) {
-			r.kept.story = 0
+			r.began, r.kept.story = e.Seq, 0
 			if d.Kept {
 				r.kept.story = e.Seq
 			}
 		}
+	case domain.CallAnswered:
+		r.kept.seen, r.kept.sized = e.Seq, d.Result.Size
 	case domain.CallResent:
-		r.kept.answer = 0
+		r.kept.answer, r.kept.size = 0, 0
 	case domain.CallSettled:
-		r.kept.answer = e.Cause
+		if r.kept.answer, r.kept.size = e.Cause, 0; e.Cause == r.kept.seen {
+			r.kept.size = r.kept.sized
+		}
+	case domain.CallJoined:
+		r.first, r.Joined = &d, e.Seq
 	}
 }
 
@@ -75,26 +83,18 @@ func OutcomeKept(ctx context.Context, r *store.Reader, p PayloadReader, id domai
 	case by != 0:
 		reply.Erased, err = erasureAt(ctx, r, by)
 	case reply.kept.answer != 0:
-		err = reply.fetch(ctx, p)
+		_, err = reply.fetch(ctx, p)
 	}
 	return reply, ok, err
 }
 
-// fetch finds what the peer answered.
-func (r *Reply) fetch(ctx context.Context, p PayloadReader) error {
-	for _, role := range []string{payloads.Result, payloads.Error, payloads.InputRequests} {
-		x, ok, err := p.Read(ctx, r.kept.answer, role)
-		if err != nil {
-			return err
-		}
-		if ok && jsontext.Value(x.Bytes).IsValid(lenient, jsontext.AllowDuplicateNames(true)) {
-			r.bring(x.Bytes)
-		}
-	}
-	return nil
+// recordReader reads events by their seq.
+type recordReader interface {
+	Read(ctx context.Context, after int64, max int) ([]store.Record, error)
+	ID() string
 }
 
-func erasureAt(ctx context.Context, r *store.Reader, seq int64) (*Erasure, error) {
+func erasureAt(ctx context.Context, r recordReader, seq int64) (*Erasure, error) {
 	records, err := r.Read(ctx, seq-1, 1)
 	if err != nil {
 		return nil, fmt.Errorf("read event %d: %w", seq, err)

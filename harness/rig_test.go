@@ -121,7 +121,7 @@ func (p *fakePeers) check(e domain.Effect) {
 		p.read = event.Seq
 		for _, due := range domain.Effects(event) {
 			switch due.(type) {
-			case domain.Answer, domain.Halt, domain.Wake, domain.Remind, domain.Due, domain.Erase: // the harness does these itself
+			case domain.Answer, domain.Halt, domain.Wake, domain.Remind, domain.Due, domain.Erase, domain.Join: // the harness does these itself
 			default:
 				p.due = append(p.due, due)
 			}

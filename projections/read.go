@@ -161,10 +161,11 @@ func scanTool(scan func(...any) error) (e domain.ToolEntry, err error) {
 	return e, err
 }
 
-// Call is one call as the views know it. Status is "" while it is under way.
+// Call is one call as the views know it. Status is "" while it is under way, and joined
+// for a submission that got the outcome of another call: Joined is then the key of that.
 type Call struct {
-	Call, Host, Tool, Status, Code, Ran, Peer, Local string
-	ReceivedSeq, SettledSeq                          int64
+	Call, Host, Tool, Status, Code, Ran, Peer, Local, Joined string
+	ReceivedSeq, SettledSeq                                  int64
 }
 
 // Calls reads the last calls received, newest first, at most max.
@@ -174,10 +175,10 @@ func (v *Views) Calls(ctx context.Context, max int) (out []Call, err error) {
 		return nil, fmt.Errorf("views: %w", err)
 	}
 	const q = `SELECT call, host, tool, coalesce(status, ''), coalesce(code, ''), coalesce(ran, ''), coalesce(peer, ''),
-		coalesce(local, ''), received_seq, coalesce(settled_seq, 0) FROM calls ORDER BY received_seq DESC LIMIT ?`
+		coalesce(local, ''), coalesce(joined, ''), received_seq, coalesce(settled_seq, 0) FROM calls ORDER BY received_seq DESC LIMIT ?`
 	err = rows(ctx, tx, q, func(scan func(...any) error) error {
 		var c Call
-		err := scan(&c.Call, &c.Host, &c.Tool, &c.Status, &c.Code, &c.Ran, &c.Peer, &c.Local, &c.ReceivedSeq, &c.SettledSeq)
+		err := scan(&c.Call, &c.Host, &c.Tool, &c.Status, &c.Code, &c.Ran, &c.Peer, &c.Local, &c.Joined, &c.ReceivedSeq, &c.SettledSeq)
 		out = append(out, c)
 		return err
 	}, max)

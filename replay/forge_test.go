@@ -71,6 +71,7 @@ var forgeries = []forgery{
 	change(func(d *domain.ToolFlagged) { d.Marks = nil }),
 	change(func(d *domain.NameFlagged) { d.Alike = nil }),
 	change(func(d *domain.ToolApproved) { d.By = "somebody" }),
+	change(func(d *domain.CallJoined) { d.First = "local/nothing" }),
 }
 
 // logWith is a log that has a decision of a kind.
@@ -83,6 +84,8 @@ func logWith(kind string) *replaytest.Log {
 		return replaytest.Lists()
 	case "payloads.erased":
 		return replaytest.Kept()
+	case "call.joined":
+		return replaytest.Keys()
 	}
 	return replaytest.Full()
 }
@@ -129,7 +132,7 @@ func wantProof(t *testing.T, good, forged *replaytest.Log, i int) {
 // TestEveryKindOfDecisionIsForged keeps a new kind from being left out.
 func TestEveryKindOfDecisionIsForged(t *testing.T) {
 	var kinds []string
-	for _, l := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept(), replaytest.Lists(), replaytest.HTTP()} {
+	for _, l := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept(), replaytest.Lists(), replaytest.HTTP(), replaytest.Keys()} {
 		for _, e := range l.Events() {
 			if e.IsDecision() {
 				kinds = append(kinds, e.Data.Kind())
@@ -152,7 +155,7 @@ func TestEveryKindOfDecisionIsForged(t *testing.T) {
 // TestAnyFieldOfAnyDecisionIsFound forges each field of each decision that the
 // logs here have.
 func TestAnyFieldOfAnyDecisionIsFound(t *testing.T) {
-	for _, good := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept(), replaytest.Lists(), replaytest.HTTP()} {
+	for _, good := range []*replaytest.Log{replaytest.Full(), replaytest.Rejected(), replaytest.Fire(), replaytest.Kept(), replaytest.Lists(), replaytest.HTTP(), replaytest.Keys()} {
 		for i, e := range good.Events() {
 			if !e.IsDecision() {
 				continue

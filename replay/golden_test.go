@@ -36,6 +36,7 @@ var goodLogs = []made{
 	{"good-kept", "calls whose payloads are kept, and erased in each way", func(t *testing.T) *replaytest.Log { return replaytest.Kept() }, nil},
 	{"good-lists", "lists that change, in several authorization contexts, with subscriptions and tools in quarantine", func(t *testing.T) *replaytest.Log { return replaytest.Lists() }, nil},
 	{"good-http", "endpoints: modern, legacy with sessions that are gone, unauthorized, unavailable, ambiguous, elsewhere; and hosts", func(t *testing.T) *replaytest.Log { return replaytest.HTTP() }, nil},
+	{"good-keys", "calls under idempotency keys: repeated, refused, held, lost, erased, expired; and traces", func(t *testing.T) *replaytest.Log { return replaytest.Keys() }, nil},
 	{"good-tile", "one complete tile, and one event more", func(t *testing.T) *replaytest.Log { return sized(257) }, nil},
 }
 
@@ -76,6 +77,7 @@ var badLogs = []made{
 	forgedLog("tool.flagged", 34),
 	forgedLog("name.flagged", 47),
 	forgedLog("tool.approved", 78),
+	forgedLog("call.joined", 27),
 	{"bad-evidence-swapped", "the era rests on an answer that was swapped for another, well hashed", swappedLog, &replaytest.Want{By: "replay", Code: replay.Different, Seq: 12}},
 	{"bad-decision-gone", "the end of a call was taken out", func(t *testing.T) *replaytest.Log {
 		return editedSmall(t, "call.settled", func(list []domain.Event, i int) []domain.Event { return slices.Delete(list, i, i+1) })

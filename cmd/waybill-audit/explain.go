@@ -70,12 +70,7 @@ type callIndex struct {
 
 // OfCall implements explain.Indexed.
 func (l callIndex) OfCall(ctx context.Context, key string) ([]replay.Record, error) {
-	list, err := l.log.ByCall(ctx, key)
-	out := make([]replay.Record, len(list))
-	for i, r := range list {
-		out[i] = replay.Record(r)
-	}
-	return out, err
+	return l.log.OfCall(ctx, key)
 }
 
 // proveAll makes every proof before it writes any: a directory holds all of them, or

@@ -178,7 +178,7 @@ func benchService(b *testing.B, n int, overNATS bool) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &server{node: node}
+	s := newServer(node)
 	if err := s.start(); err != nil {
 		b.Fatal(err)
 	}

@@ -24,6 +24,8 @@ type callCmd struct {
 	Wait         time.Duration `placeholder:"D" help:"How long to wait for a peer that is down; without it the call is refused at once."`
 	Progress     bool          `help:"Print the progress of the call on standard error."`
 	CallID       string        `name:"call-id" placeholder:"ID" help:"An id of your own for the call."`
+	Key          string        `name:"idempotency-key" placeholder:"KEY" help:"Makes the call once under this key of your own: repeated with it, the call has its first outcome."`
+	Traceparent  string        `placeholder:"TP" help:"A W3C traceparent of version 00, which goes on to the peer."`
 	Generation   int64         `placeholder:"N" help:"The generation of the namespace you saw; a changed route is then refused."`
 	Capabilities string        `placeholder:"JSON" help:"What you can do when the tool asks, such as {\"elicitation\":{}}."`
 	Input        string        `placeholder:"JSON" help:"Goes on with a call that asked for input: an object with an answer to each of its inputRequests."`
@@ -85,6 +87,12 @@ func (c callCmd) check() error {
 	if !domain.ValidName(c.Host) {
 		return fmt.Errorf("--host %q is no name of a host: [a-z0-9][a-z0-9_-]{0,62}", c.Host)
 	}
+	if c.Traceparent != "" && domain.ParseTrace(c.Traceparent, "") == (domain.Trace{}) {
+		return fmt.Errorf("--traceparent %q is none of version 00: 00-TRACE_ID-PARENT_ID-FLAGS, in lower-case hex", c.Traceparent)
+	}
+	if len(c.Key) > domain.MaxKey {
+		return fmt.Errorf("--idempotency-key has %d bytes, more than %d", len(c.Key), domain.MaxKey)
+	}
 	for _, d := range []time.Duration{c.Timeout, c.Limit, c.Wait} {
 		if d < 0 || d != 0 && d < time.Millisecond {
 			return fmt.Errorf("%s is too short: --timeout, --limit and --wait count in milliseconds", d)
@@ -134,7 +142,8 @@ func (c callCmd) head() ([]byte, error) {
 		Limit      int64  `json:"limit_ms,omitzero"`
 		Wait       int64  `json:"wait_ms,omitzero"`
 		Progress   bool   `json:"progress,omitzero"`
-	}{c.Tool, c.CallID, c.Generation, milliseconds(c.Timeout), milliseconds(c.Limit), milliseconds(c.Wait), c.Progress})
+		Key        string `json:"idempotency_key,omitzero"`
+	}{c.Tool, c.CallID, c.Generation, milliseconds(c.Timeout), milliseconds(c.Limit), milliseconds(c.Wait), c.Progress, c.Key})
 }
 
 // milliseconds rounds up to 1 what is less and not 0.
@@ -164,7 +173,7 @@ func (c callCmd) over(a *app, f *config.File, svc *remote, request []byte) ([]by
 			return nil, fmt.Errorf("listen for progress over NATS (service pid %d): %w", svc.run.PID, err)
 		}
 	}
-	reply, _, err := svc.client.Request(ctx, "call", request)
+	reply, _, err := svc.client.RequestTraced(ctx, "call", request, c.Traceparent)
 	if ended := stop(); err == nil && ended != nil {
 		a.progress("waybill: warning: not all progress was seen: %v", ended)
 	}
@@ -174,6 +183,9 @@ func (c callCmd) over(a *app, f *config.File, svc *remote, request []byte) ([]by
 	case err != nil && a.ctx.Err() != nil:
 		err = fmt.Errorf("interrupted: the call goes on at the service; see waybill calls outcome %s, or give it up with waybill calls cancel %s", c.CallID, c.CallID)
 		return nil, &exitError{exit: exitLost, code: "interrupted", err: err}
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%w: the call may have run, and may still; see waybill calls outcome %s", err, c.CallID)
+		return nil, &exitError{exit: exitTimedOut, code: "no_reply", err: err}
 	case errors.Is(err, bus.ErrConnectionLost):
 		err = fmt.Errorf("%w: the call may have run; see waybill calls outcome %s", err, c.CallID)
 		return nil, &exitError{exit: exitLost, code: "connection_lost", err: err}
@@ -194,7 +206,7 @@ func (c callCmd) once(a *app, f *config.File, request []byte) ([]byte, error) {
 	var reply []byte
 	if err = n.engine.WaitSettled(a.ctx); err == nil {
 		var r harness.Reply
-		r, err = n.engine.CallOnce(a.ctx, c.Host, request)
+		r, err = n.engine.CallOnce(a.ctx, c.Host, request, domain.Trace{Parent: c.Traceparent})
 		reply = r.Encode()
 	}
 	return reply, errors.Join(err, n.stop("call --once has ended"))
@@ -218,7 +230,7 @@ func (c callCmd) print(a *app, reply []byte) error {
 	case r.Reason != "":
 		a.progress("waybill: %s: %s", r.Code, r.Reason)
 	case r.Code == string(domain.CodeResultTooLarge):
-		a.progress("waybill: the call ran, but its result of %d bytes does not fit one NATS message", r.Size)
+		a.progress("waybill: the call ran, but its result of %d bytes does not fit one NATS message; waybill calls outcome %s fetches it in parts", r.Size, r.CallID)
 	case r.Status == domain.StatusInputRequired:
 		a.progress("waybill: the tool asks for input: repeat the call with --call-id %s, --input and, if requestState came, --state", r.CallID)
 	case r.Code == string(domain.CodeUndeclaredInput):

@@ -14,6 +14,7 @@ import (
 type callsCmd struct {
 	Outcome outcomeCmd `cmd:"" help:"Say what became of a call, from the log; after a crash too."`
 	Cancel  cancelCmd  `cmd:"" help:"Give up a call that is under way; its own reply says how it ended."`
+	Explain explainCmd `cmd:"" help:"Say why a call went where it went and ended as it did."`
 	Resend  resendCmd  `cmd:"" help:"Send a call again that was lost or timed out: an operator's decision, on record."`
 }
 
@@ -32,25 +33,31 @@ func (c oneCall) id() domain.CallID {
 	return domain.CallID{Host: c.Host, ID: c.Call}
 }
 
-// ask sends a verb about the call to the running service; nil where none runs.
-func (c oneCall) ask(a *app, verb string) (reply []byte, err error) {
+// ask sends a verb about the call to the running service; nil where none runs. then, if
+// not nil, goes on with the reply while the connection is there.
+func (c oneCall) ask(a *app, verb string, then ...func(context.Context, *remote, []byte) ([]byte, error)) (reply []byte, code string, err error) {
 	f, err := a.load(c.file())
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	svc, err := a.running(f, c.id().Host)
 	if err != nil || svc == nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer svc.client.Close()
 	body, err := json.Marshal(map[string]string{"call_id": c.id().ID})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, askPatience)
 	defer cancel()
-	reply, _, err = svc.client.Request(ctx, verb, body)
-	return reply, err
+	reply, code, err = svc.client.Request(ctx, verb, body)
+	for _, f := range then {
+		if err == nil {
+			reply, err = f(a.ctx, svc, reply)
+		}
+	}
+	return reply, code, err
 }
 
 type outcomeCmd struct{ oneCall }
@@ -62,7 +69,7 @@ func (outcomeCmd) Help() string {
 
 // Run prints what became of the call.
 func (c outcomeCmd) Run(a *app) error {
-	reply, err := c.ask(a, "outcome")
+	reply, _, err := c.ask(a, "outcome", c.whole(a))
 	if err == nil && reply == nil {
 		reply, err = c.fromLog(a)
 	}
@@ -80,6 +87,25 @@ func (c outcomeCmd) Run(a *app) error {
 		return exitWith(exitRefused)
 	}
 	return nil
+}
+
+// whole fetches a result that does not fit one message, in parts. Where it is not there
+// any more, the reply stands as it is.
+func (c outcomeCmd) whole(a *app) func(context.Context, *remote, []byte) ([]byte, error) {
+	return func(ctx context.Context, svc *remote, reply []byte) ([]byte, error) {
+		var r struct {
+			Code string `json:"code"`
+		}
+		if json.Unmarshal(reply, &r) != nil || r.Code != string(domain.CodeResultTooLarge) {
+			return reply, nil
+		}
+		whole, err := svc.fetchParts(ctx, c.id().ID, reply)
+		if err != nil {
+			a.progress("waybill: the result could not be fetched in parts: %v", err)
+			return reply, nil
+		}
+		return whole, nil
+	}
 }
 
 func (c outcomeCmd) fromLog(a *app) ([]byte, error) {
@@ -100,7 +126,7 @@ func (cancelCmd) Help() string {
 
 // Run gives the call up.
 func (c cancelCmd) Run(a *app) error {
-	reply, err := c.ask(a, "cancel")
+	reply, _, err := c.ask(a, "cancel")
 	if err != nil {
 		return err
 	}

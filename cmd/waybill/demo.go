@@ -113,7 +113,7 @@ func (d *demonstration) serve() error {
 		return err
 	}
 	d.log = n.dir.LogFile()
-	s := &server{node: n}
+	s := newServer(n)
 	err = s.start()
 	if err == nil {
 		err = d.useService(s)

@@ -112,19 +112,17 @@ func (a *app) eraseAlone(f *config.File, d domain.OperatorCommanded) (reply harn
 	if err != nil {
 		return reply, err
 	}
-	if err := n.openPayloads(); err != nil {
-		return reply, err
+	if there, err := payloads.Exists(n.dir.PayloadsFile()); err != nil || there || f.Keeps() {
+		if err = errors.Join(err, n.openPayloads()); err != nil {
+			return reply, err
+		}
 	}
 	return harness.EraseAlone(a.ctx, n.log, n.kept(), harness.SystemClock(), redact.New(known).Redact, d)
 }
 
-// openPayloads opens what is kept of calls, or makes the file if the configuration
-// has some kept.
-func (n *node) openPayloads() error {
-	there, err := payloads.Exists(n.dir.PayloadsFile())
-	if err != nil || !there && !n.file.Keeps() {
-		return err
-	}
+// openPayloads opens what is kept of calls, or makes the file: whatever the
+// configuration keeps, an idempotency key keeps an outcome.
+func (n *node) openPayloads() (err error) {
 	n.payloads, err = payloads.Open(n.dir.PayloadsFile(), n.log.ID())
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"waybill/cmd/waybill/config"
 	"waybill/domain"
 	"waybill/harness"
+	"waybill/harness/bus"
 	"waybill/harness/heads"
 )
 
@@ -102,6 +103,7 @@ func classify(err error) *exitError {
 	var halt *harness.HaltError
 	var held *harness.LockedError
 	var refused *heads.RefusedError
+	var forbidden *bus.NotPermittedError
 	switch {
 	case errors.As(err, &e):
 		return e
@@ -111,6 +113,18 @@ func classify(err error) *exitError {
 		return &exitError{exit: exitConfig, code: "configuration", where: one.Where(), err: err}
 	case errors.As(err, &halt):
 		return &exitError{exit: exitConfig, code: string(halt.Code), err: err}
+	case errors.As(err, &forbidden):
+		return &exitError{exit: exitConfig, code: "not_permitted", err: err}
+	case errors.Is(err, bus.ErrKeyRefused):
+		return &exitError{exit: exitConfig, code: "credentials", err: err}
+	case errors.Is(err, bus.ErrRequestTooLarge):
+		return &exitError{exit: exitConfig, code: "too_large", err: err}
+	case errors.Is(err, bus.ErrUnreachable):
+		return &exitError{exit: exitNotRunning, code: "nats_unreachable", err: err}
+	case errors.Is(err, bus.ErrNotServing):
+		return &exitError{exit: exitNotRunning, code: "not_running", err: err}
+	case errors.Is(err, bus.ErrConnectionLost):
+		return &exitError{exit: exitLost, code: "connection_lost", err: err}
 	case errors.As(err, &refused):
 		return &exitError{exit: exitInternal, code: refused.Code, where: refused.File, err: err}
 	case errors.Is(err, harness.ErrNoLog):

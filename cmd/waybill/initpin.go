@@ -6,7 +6,9 @@ import (
 	"os"
 
 	"waybill/cmd/waybill/config"
+	"waybill/cmd/waybill/users"
 	"waybill/harness/bus"
+	"waybill/harness/bus/access"
 	"waybill/harness/peer/pin"
 )
 
@@ -72,7 +74,11 @@ func (a *app) credentials(f *config.File, id string) ([]string, error) {
 		a.progress("waybill: warning: %v", err)
 		err = nil
 	}
-	return made, err
+	if err != nil {
+		return made, err
+	}
+	contexts, err := access.WriteContexts(credentialsDir(f), users.Reach(f))
+	return append(made, contexts...), err
 }
 
 func (c initCmd) print(a *app, id, key string, made []string) error {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"unicode/utf8"
@@ -24,9 +25,13 @@ const version = "0.1.0"
 type cli struct {
 	Version kong.VersionFlag `help:"Print the version."`
 
-	Init    initCmd    `cmd:"" help:"Make the log, its keys and the NATS credentials; again: add what is missing."`
-	Pin     pinCmd     `cmd:"" help:"Write waybill.lock: what each peer runs, by hash."`
-	Check   checkCmd   `cmd:"" help:"Probe and list all peers, and print the report."`
+	Init      initCmd      `cmd:"" help:"Make the log, its keys and the NATS credentials; again: add what is missing."`
+	Pin       pinCmd       `cmd:"" help:"Write waybill.lock: what each peer runs, by hash."`
+	Check     checkCmd     `cmd:"" help:"Probe and list all peers, and print the report."`
+	Host      hostCmd      `cmd:"" help:"Make the credentials of hosts; print who has some."`
+	Auditor   auditorCmd   `cmd:"" help:"Make the credentials of auditors, who read everything; print who has some."`
+	Dashboard dashboardCmd `cmd:"" help:"Make the credentials of dashboards, which read what is public; print which there are."`
+
 	Serve   serveCmd   `cmd:"" help:"Run the service until a signal comes."`
 	Call    callCmd    `cmd:"" help:"Call a tool and print the reply."`
 	Calls   callsCmd   `cmd:"" help:"What became of a call; give one up; send one again."`
@@ -42,8 +47,11 @@ type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Say what is wrong with the data directory and what to do; change nothing."`
 	Demo    demoCmd    `cmd:"" help:"Run the whole job on three real peers in a temporary directory."`
 
-	Watchdog watchdogCmd `cmd:"" hidden:""`
-	DemoPeer demoPeerCmd `cmd:"" hidden:""`
+	Bench benchCmd `cmd:"" help:"Measure how many calls this machine can do, beside the least that any service must do."`
+
+	Watchdog  watchdogCmd  `cmd:"" hidden:""`
+	DemoPeer  demoPeerCmd  `cmd:"" hidden:""`
+	BenchPeer benchPeerCmd `cmd:"" hidden:""`
 }
 
 // common are the flags of every command that reads a configuration.
@@ -73,6 +81,7 @@ func newApp(ctx context.Context, out, errs io.Writer, file string) *app {
 func (a *app) progress(format string, v ...any) { fmt.Fprintf(a.err, format+"\n", v...) }
 
 func main() {
+	gentler()
 	log.SetOutput(io.Discard) // net/http says there what a peer writes unasked, which may be anything
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -117,3 +126,14 @@ type demoPeerCmd struct {
 
 // Run serves one demo peer on standard input and output.
 func (c demoPeerCmd) Run(a *app) error { return demo.Serve(a.ctx, c.Kind) }
+
+// gcPercent is how much a process that serves lets its small heap grow before it is
+// collected: at the default a tenth of the processors' time went there.
+const gcPercent = 400
+
+// gentler sets it, unless whoever starts the program has.
+func gentler() {
+	if _, set := os.LookupEnv("GOGC"); !set {
+		debug.SetGCPercent(gcPercent)
+	}
+}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"waybill/harness/bus/bustest"
 )
 
 // testPeers are the programs that the test binary is, beside waybill itself:
@@ -27,6 +29,9 @@ var testPeers = map[string]func(args []string) int{
 	"small-files":   smallFiles,
 	"careless":      careless,
 	tokenRole:       printToken,
+	"gate-peer":     gatePeer,
+
+	bustest.ServerRole: bustest.ServerMain,
 }
 
 // TestMain makes the test binary many programs: the tests; a peer; and waybill

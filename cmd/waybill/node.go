@@ -42,7 +42,7 @@ type node struct {
 	dir      harness.DataDir
 	lock     *harness.Lock
 	log      *store.Log
-	payloads *payloads.DB // nil where nothing is kept of calls
+	payloads *payloads.DB // nil where it was not opened
 	engine   *harness.Engine
 	views    *projections.Views
 	peers    *peer.Manager

@@ -32,7 +32,11 @@ func (o operatorFlags) check() error {
 // somewhat longer than the order may take.
 func (a *app) order(f *config.File, verb, by string, body []byte, patience time.Duration, asJSON bool) error {
 	svc, err := a.runningFor(f, func(ctx context.Context, run harness.Run) (*bus.Client, error) {
-		return bus.DialOperator(ctx, run.URL, run.Credentials, run.Prefix)
+		id, err := bus.LoadOperator(run.Credentials)
+		if err != nil {
+			return nil, err
+		}
+		return bus.DialAs(ctx, id, target(run), run.Prefix)
 	})
 	if err != nil {
 		return err

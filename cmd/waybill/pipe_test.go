@@ -256,7 +256,7 @@ func (r *pipeRun) ask(tool, args string, timeout time.Duration) reply {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout+10*time.Second)
 	defer cancel()
-	re, err := r.node.engine.CallOnce(ctx, "local", request)
+	re, err := r.node.engine.CallOnce(ctx, "local", request, domain.Trace{})
 	if err != nil {
 		r.t.Errorf("%s: %v", tool, err)
 		return got

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain"
+	"waybill/harness"
 	"waybill/harness/bus"
 	"waybill/harness/bus/stream"
 )
@@ -29,12 +29,19 @@ func (s *server) answer(ctx context.Context, r *bus.Request, read func(context.C
 			return
 		}
 		if x, ok := v.(smaller); !ok || !x.shrink() {
-			_ = r.Respond(fmt.Appendf(nil, `{"size":%d}`, len(body)), string(domain.CodeResultTooLarge), 413)
+			s.refuseRead(r, harness.Reply{Code: domain.CodeResultTooLarge, Reason: "the answer does not fit one message", Size: int64(len(body))}, 413)
 			return
 		}
 		err = nil
 	}
-	_ = r.Respond([]byte(`{"error":"`+string(domain.CodeShuttingDown)+`"}`), string(domain.CodeShuttingDown), 503)
+	s.refuseRead(r, harness.Reply{Code: domain.CodeShuttingDown, Reason: "Waybill is stopping"}, 503)
+}
+
+// refuseRead answers a read that has no answer, in the form of every refusal.
+func (s *server) refuseRead(r *bus.Request, why harness.Reply, number int) {
+	reply := harness.Refused(why.Code, why.Reason, s.log.ID())
+	reply.Size = why.Size
+	_ = r.Respond(reply.Encode(), string(reply.Code), number)
 }
 
 // reportReply is a report that gives up names of tools where it does not fit.
@@ -82,11 +89,13 @@ type statusReply struct {
 	Refusing    domain.Code   `json:"refusing,omitempty"` // with which every call is refused
 	Publisher   stream.Health `json:"publisher"`
 	Checkpoints headHealth    `json:"checkpoints"`
+
+	Public *stream.PublicHealth `json:"public,omitzero"` // what dashboards read
 }
 
 func (s *server) status(ctx context.Context, _ *bus.Request) (any, error) {
 	r := statusReply{Log: s.log.ID(), Viewed: s.views.Position(), Dropped: s.service.Dropped(), Unheard: s.listeners.Dropped(),
-		Checkpoints: s.headHealth()}
+		Checkpoints: s.headHealth(), Public: s.publicHealth()}
 	r.Refusing, _ = s.refusal()
 	err := s.engine.Loop.Ask(ctx, func(st *domain.State) { r.Head, r.Inflight = st.Head, st.InFlight() })
 	r.Publisher = s.publisher.Health(r.Head)
@@ -114,9 +123,22 @@ func (s *server) cancel(ctx context.Context, r *bus.Request) (any, error) {
 	return cancelReply{id.ID, underWay}, err
 }
 
+// outcomeOrPart answers with what became of a call of this host, or with a part of its
+// result.
+func (s *server) outcomeOrPart(ctx context.Context, r *bus.Request) {
+	if offset, part := outcomeRequest(r.Data); part {
+		s.part(ctx, r, callOf(r), offset)
+		return
+	}
+	s.answer(ctx, r, s.outcome)
+}
+
 // outcome answers with what became of a call of this host.
 func (s *server) outcome(ctx context.Context, r *bus.Request) (any, error) {
 	reply, err := outcomeOf(ctx, s.log.Reader(), s.payloads, callOf(r))
+	if x, ok := s.parts.get(callOf(r)); ok && reply.Result == nil && reply.Error == nil {
+		x.into(&reply) // which is then too large, as it was
+	}
 	if s.tooLarge(reply) {
 		reply = reply.TooLarge()
 	}

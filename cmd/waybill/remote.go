@@ -12,6 +12,7 @@ import (
 	"waybill/cmd/waybill/config"
 	"waybill/harness"
 	"waybill/harness/bus"
+	"waybill/harness/bus/secure"
 )
 
 // askPatience is longer than the service takes for any read: it answers with what
@@ -24,11 +25,20 @@ type remote struct {
 	client *bus.Client
 }
 
+// target is where a running service is, as it said.
+func target(run harness.Run) bus.Target {
+	return bus.Target{URL: run.URL, TLS: secure.TLS(run.TLS)}
+}
+
 // running connects to the service that holds the data directory, as a host. It
 // returns nil where none runs.
 func (a *app) running(f *config.File, host string) (*remote, error) {
 	return a.runningFor(f, func(ctx context.Context, run harness.Run) (*bus.Client, error) {
-		return bus.Dial(ctx, run.URL, run.Credentials, host, run.Prefix)
+		id, err := bus.LoadHost(run.Credentials, host)
+		if err != nil {
+			return nil, err
+		}
+		return bus.DialAs(ctx, id, target(run), run.Prefix)
 	})
 }
 
@@ -43,6 +53,9 @@ func (a *app) runningFor(f *config.File, dial func(context.Context, harness.Run)
 	c, err := dial(ctx, *run)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &exitError{exit: exitConfig, code: "credentials", err: err}
+	}
+	if errors.Is(err, bus.ErrUnreachable) {
+		return nil, fmt.Errorf("the service (pid %d) runs and is asked over NATS, but %w; see that a server runs where nats.url says", run.PID, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the service (pid %d) does not answer at %s: %w", run.PID, run.URL, err)

@@ -25,7 +25,7 @@ func natsOnly(t *testing.T, answer func(s *server, r *bus.Request)) (host, opera
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{node: &node{app: newApp(t.Context(), io.Discard, io.Discard, "")}}
+	s := newServer(&node{app: newApp(t.Context(), io.Discard, io.Discard, "")})
 	s.nats, err = bus.StartServer(bus.ServerConfig{Listen: "127.0.0.1:0", StoreDir: t.TempDir(), Credentials: creds, Prefix: prefix, LogID: log})
 	if err != nil {
 		t.Fatal(err)

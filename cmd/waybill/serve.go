@@ -13,6 +13,7 @@ import (
 	"waybill/domain"
 	"waybill/harness"
 	"waybill/harness/bus"
+	"waybill/harness/bus/secure"
 	"waybill/harness/bus/stream"
 )
 
@@ -44,7 +45,7 @@ func (c serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	s := &server{node: n}
+	s := newServer(n)
 	err = s.start()
 	if err == nil {
 		a.progress("waybill: pid %d, log %s, NATS at %s; probing %s", os.Getpid(), n.log.ID(), s.url(), count(len(f.Peers), "peer"))
@@ -60,7 +61,13 @@ type server struct {
 	users     bus.Users
 	service   *bus.Service
 	listeners *bus.Listeners
+	parts     *parts
+	explains  chan struct{} // a place for each explanation that is being made
 	streams
+}
+
+func newServer(n *node) *server {
+	return &server{node: n, parts: newParts(), explains: make(chan struct{}, explaining)}
 }
 
 // credentialsDir is where the keys of the NATS users are.
@@ -78,6 +85,17 @@ func (s *server) url() string {
 	return s.file.NATS.URL
 }
 
+// way says how the commands on this machine encrypt what they say to us. The
+// embedded server they know by its certificate, whatever name that is made out to.
+func (s *server) way() (harness.RunTLS, error) {
+	t := s.file.NATS.TLS
+	if s.nats == nil || t.Cert == "" {
+		return harness.RunTLS(t), nil
+	}
+	pin, err := secure.Digest(t.Cert)
+	return harness.RunTLS{Pin: pin}, err
+}
+
 // start brings up NATS, the service and the publisher, and says where we are.
 func (s *server) start() error {
 	creds, err := bus.LoadCredentials(credentialsDir(s.file))
@@ -87,12 +105,13 @@ func (s *server) start() error {
 	if s.file.NATS.URL == "" {
 		s.nats, err = bus.StartServer(bus.ServerConfig{Listen: s.file.NATS.Listen, StoreDir: string(s.dir), // it makes jetstream/ there
 
+			TLSCert: s.file.NATS.TLS.Cert, TLSKey: s.file.NATS.TLS.Key,
 			Credentials: creds, Prefix: prefix, LogID: s.log.ID(), Logger: s.app.logger})
 		if err != nil {
 			return fmt.Errorf("%w; nats.listen says where (port 0: any free one), and its files are in %s", err, filepath.Join(string(s.dir), "jetstream"))
 		}
 	}
-	target := bus.Target{Server: s.nats, URL: s.file.NATS.URL, KeepTrying: s.nats == nil, Logger: s.app.logger}
+	target := bus.Target{Server: s.nats, URL: s.file.NATS.URL, TLS: s.file.NATS.TLS, KeepTrying: s.nats == nil, Logger: s.app.logger}
 	if s.users, err = bus.ConnectUsers(creds, target); err != nil {
 		return err
 	}
@@ -111,7 +130,11 @@ func (s *server) start() error {
 	if err != nil {
 		return err
 	}
-	return s.dir.WriteRun(harness.Run{PID: os.Getpid(), URL: s.url(), Credentials: credentialsDir(s.file), Log: s.log.ID(), Prefix: prefix})
+	way, err := s.way()
+	if err != nil {
+		return err
+	}
+	return s.dir.WriteRun(harness.Run{PID: os.Getpid(), URL: s.url(), TLS: way, Credentials: credentialsDir(s.file), Log: s.log.ID(), Prefix: prefix})
 }
 
 // serve prints the report when the peers have settled, and waits for the end.
@@ -216,14 +239,15 @@ func (s *server) caughtUp(head int64) error {
 func (s *server) handlers() bus.Handlers {
 	return bus.Handlers{
 		Call: func(r *bus.Request) {
-			s.engine.Loop.Submit(r.Host, r.Data, func(reply harness.Reply) { s.respond(r, reply) })
+			s.engine.Loop.SubmitTraced(r.Host, r.Data, domain.Trace{Parent: r.Traceparent, State: r.Tracestate}, func(reply harness.Reply) { s.respond(r, reply) })
 		},
 		Read: map[string]func(context.Context, *bus.Request){
 			"check":   func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.settledReport) },
 			"peers":   func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.report) },
 			"tools":   func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.tools) },
 			"cancel":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.cancel) },
-			"outcome": func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.outcome) },
+			"outcome": s.outcomeOrPart,
+			"explain": s.explain,
 			"status":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.status) },
 		},
 		Order: map[string]func(context.Context, *bus.Request){domain.VerbRevive: s.revive, domain.VerbResend: s.resend, domain.VerbErase: s.erase,
@@ -235,11 +259,14 @@ func (s *server) handlers() bus.Handlers {
 // cannot fit is not even encoded; its size is said instead.
 func (s *server) respond(r *bus.Request, reply harness.Reply) {
 	s.listeners.Settle(r.Host, reply.CallID)
+	id := domain.CallID{Host: r.Host, ID: reply.CallID}
 	if s.tooLarge(reply) {
+		s.parts.put(id, reply)
 		reply = reply.TooLarge()
 	}
 	err := r.Respond(reply.Encode(), string(reply.Code), httpLike(reply))
 	if errors.Is(err, bus.ErrTooLarge) {
+		s.parts.put(id, reply)
 		reply = reply.TooLarge()
 		err = r.Respond(reply.Encode(), string(reply.Code), httpLike(reply))
 	}
@@ -255,8 +282,11 @@ func (s *server) tooLarge(reply harness.Reply) bool {
 
 // httpLike is the number that NATS wants beside an error code.
 func httpLike(r harness.Reply) int {
-	if r.Code == domain.CodeResultTooLarge {
+	switch r.Code {
+	case domain.CodeResultTooLarge:
 		return 413
+	case domain.CodeOutcomeLost, domain.CodeOutcomeExpired:
+		return 410
 	}
 	switch r.Status {
 	case domain.StatusRefused:

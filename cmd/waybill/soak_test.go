@@ -165,7 +165,7 @@ func (x *soak) start(file string, a *app) {
 	if _, err := bus.WriteCredentials(credentialsDir(f), prefix, n.log.ID(), []string{"quiet", "busy", "flood"}); err != nil {
 		x.b.Fatal(err)
 	}
-	x.s = &server{node: n}
+	x.s = newServer(n)
 	if err := x.s.start(); err != nil {
 		x.b.Fatal(err)
 	}

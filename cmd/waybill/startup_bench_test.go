@@ -67,7 +67,7 @@ func benchStartup(b *testing.B, command string, most time.Duration) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := &server{node: n}
+		s := newServer(n)
 		if err := s.start(); err != nil {
 			b.Fatal(err)
 		}

@@ -26,6 +26,7 @@ import (
 type streams struct {
 	publisher   *stream.Publisher
 	checkpoints *stream.Checkpoints
+	public      *stream.Public // nil without a curator
 	gate        *stream.Gate
 }
 
@@ -47,7 +48,7 @@ func (s *server) startStreams() (err error) {
 	s.engine.Attend("publisher", s.publish)
 	publish := s.checkpoints.Publish
 	s.outlet.Store(&publish)
-	return s.publishLastHead()
+	return errors.Join(s.startReading(), s.publishLastHead())
 }
 
 // holds says whether the log contains what a checkpoint in JetStream says of it: two
@@ -123,6 +124,7 @@ func printStreams(a *app, service []byte) {
 			fmt.Fprintf(a.out, "  %s\n", reason)
 		}
 	}
+	printPublic(a, r.Public)
 	if r.Refusing != "" {
 		fmt.Fprintf(a.out, "calls are refused: %s\n", r.Refusing)
 	}
@@ -133,7 +135,7 @@ type source struct{ n *node }
 
 // Read implements stream.Source.
 func (s source) Read(ctx context.Context, after int64, max int) ([]stream.Event, error) {
-	records, err := s.n.log.Reader().Read(ctx, after, max)
+	records, err := s.n.engine.Read(ctx, after, max)
 	out := make([]stream.Event, 0, len(records))
 	for _, r := range records {
 		out = append(out, stream.Event{Seq: r.Seq, Bytes: r.Bytes, Subject: events.Subject(prefix, s.n.log.ID(), r.Type, r.Peer)})
@@ -224,7 +226,7 @@ func (a *app) streamAt(f *config.File) (harness.Run, error) {
 		return harness.Run{}, err
 	}
 	defer l.Close()
-	return harness.Run{URL: f.NATS.URL, Credentials: credentialsDir(f), Log: l.ID(), Prefix: prefix}, nil
+	return harness.Run{URL: f.NATS.URL, TLS: harness.RunTLS(f.NATS.TLS), Credentials: credentialsDir(f), Log: l.ID(), Prefix: prefix}, nil
 }
 
 // exportStream writes the messages of the stream as lines.
@@ -233,7 +235,9 @@ func (a *app) exportStream(from harness.Run, to io.Writer) (stream.Extent, error
 	if err != nil {
 		return stream.Extent{}, &exitError{exit: exitConfig, code: "credentials", err: err}
 	}
-	nc, err := bus.Connect(creds.Service(), bus.Target{URL: from.URL, Logger: a.logger})
+	where := target(from)
+	where.Logger = a.logger
+	nc, err := bus.Connect(creds.Service(), where)
 	if err != nil {
 		return stream.Extent{}, err
 	}

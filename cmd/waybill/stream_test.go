@@ -92,7 +92,7 @@ func (o *outside) start() *server {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	s := &server{node: n}
+	s := newServer(n)
 	if err := s.start(); err != nil {
 		o.t.Fatal(err)
 	}

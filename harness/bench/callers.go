@@ -9,12 +9,12 @@ import (
 
 // Measured is what callers saw of a time of calling.
 type Measured struct {
-	Callers int           `json:"callers"`
-	Calls   int           `json:"calls"`
-	Rate    float64       `json:"calls_per_second"`
-	Mean    time.Duration `json:"mean_ns"`
-	P50     time.Duration `json:"p50_ns"`
-	P99     time.Duration `json:"p99_ns"`
+	Callers int     `json:"callers"`
+	Calls   int     `json:"calls"`
+	Rate    float64 `json:"calls_per_second"`
+	Mean    float64 `json:"mean_ms"`
+	P50     float64 `json:"p50_ms"`
+	P99     float64 `json:"p99_ms"`
 }
 
 // Call makes calls from n callers at once, each one call after the other, until d has
@@ -55,6 +55,9 @@ func measured(n int, elapsed time.Duration, took []time.Duration) Measured {
 	for _, d := range took {
 		sum += d
 	}
-	m.Mean, m.P50, m.P99 = sum/time.Duration(len(took)), took[(len(took)-1)/2], took[(len(took)-1)*99/100]
+	m.Mean, m.P50, m.P99 = MS(sum)/float64(len(took)), MS(took[(len(took)-1)/2]), MS(took[(len(took)-1)*99/100])
 	return m
 }
+
+// MS is a time in milliseconds.
+func MS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

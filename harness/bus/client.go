@@ -148,7 +148,7 @@ func (c *Client) Order(ctx context.Context, verb, by string, body []byte) (data 
 
 func (c *Client) ask(ctx context.Context, verb string, msg *nats.Msg) (data []byte, code string, err error) {
 	if size, limit := msg.Size()-len(msg.Subject), maxMessage(c.nc); size > limit {
-		return nil, "", fmt.Errorf("%s: the request has %d bytes, which is more than %d", verb, size, limit)
+		return nil, "", fmt.Errorf("%s: %w: it has %d bytes, which is more than %d", verb, ErrRequestTooLarge, size, limit)
 	}
 	watched, done := c.watch(ctx, msg.Subject)
 	defer done()
@@ -167,7 +167,7 @@ func (c *Client) fault(ctx context.Context, subject string, err error) error {
 	case errors.Is(context.Cause(ctx), ErrConnectionLost), errors.Is(err, nats.ErrConnectionClosed):
 		return fmt.Errorf("request on %s: %w", subject, ErrConnectionLost)
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("%w on %s: it is stopping, or not serving yet", ErrNotServing, subject)
+		return fmt.Errorf("%w on %s: it is stopping, not serving yet, or cut off from this NATS server", ErrNotServing, subject)
 	case ctx.Err() != nil:
 		return fmt.Errorf("no reply on %s: %w", subject, context.Cause(ctx))
 	}

@@ -21,10 +21,14 @@ var (
 
 const (
 	traceHeader = "traceparent"
+	stateHeader = "tracestate"
 
 	// The longest traceparent that is passed on. Version 00 has 55 bytes;
 	// later versions may be longer.
 	maxTraceparent = 128
+
+	// The longest tracestate that is passed on.
+	maxTracestate = 512
 )
 
 // Request is one request of a host, or an order of an operator. Which host sent it
@@ -36,6 +40,7 @@ type Request struct {
 	Operator    string // "" for a request of a host
 	Data        []byte // belongs to the receiver
 	Traceparent string // as sent; empty if absent or over 128 bytes
+	Tracestate  string // as sent; empty if absent or over 512 bytes
 
 	service  *Service
 	reply    string

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"waybill/harness/bus/access"
 )
 
 const (
@@ -22,10 +25,15 @@ const (
 
 // ServerConfig describes the embedded NATS server.
 type ServerConfig struct {
-	// Listen is host:port; port 0 takes any free one. Beyond loopback it is
-	// not encrypted: keys are safe, contents can be read on the way. Empty
-	// means that only connections inside the process are served.
+	// Listen is host:port; port 0 takes any free one. Beyond loopback it needs
+	// TLSCert and TLSKey. Empty means that only connections inside the process
+	// are served.
 	Listen string
+
+	// TLSCert and TLSKey are the files of a certificate, with those that lead to
+	// its authority, and of its key, in PEM. With them, connections over the
+	// network must be encrypted; those inside the process are not.
+	TLSCert, TLSKey string
 
 	// StoreDir is where the server makes its folder "jetstream". The folder
 	// may be deleted while the server is down: the log fills it again.
@@ -52,8 +60,9 @@ type ServerConfig struct {
 // Server is a NATS server with JetStream inside this process. Its methods may
 // be called at once.
 type Server struct {
-	ns   *server.Server
-	once sync.Once
+	ns        *server.Server
+	encrypted bool
+	once      sync.Once
 }
 
 // StartServer starts a server and returns when it takes connections. Every
@@ -71,7 +80,7 @@ func StartServer(cfg ServerConfig) (*Server, error) {
 	log := &serverLog{to: logger(cfg.Logger)}
 	ns.SetLoggerV2(log, false, false, false)
 	ns.Start()
-	s := &Server{ns: ns}
+	s := &Server{ns: ns, encrypted: opts.TLSConfig != nil}
 	// A fatal fault returns from Start after it was logged, so there is
 	// nothing to wait for if there was one.
 	if err := log.fatal(); err != nil {
@@ -99,14 +108,15 @@ func serverOptions(cfg ServerConfig) (*server.Options, error) {
 		JetStreamMaxStore:      cmp.Or(cfg.MaxStorage, defaultStorage),
 		StoreDir:               cfg.StoreDir,
 		DisableJetStreamBanner: true,
+		NoFastProducerStall:    true, // a host that reads slowly is cut off, and holds up no other
 	}
 	if cfg.Listen != "" {
-		if err := setListen(opts, cfg.Listen); err != nil {
+		if err := errors.Join(setListen(opts, cfg.Listen), setTLS(opts, cfg)); err != nil {
 			return nil, err
 		}
 	}
-	for _, u := range users(cfg.Prefix, cfg.LogID, cfg.Credentials) {
-		opts.Nkeys = append(opts.Nkeys, u.nkeyUser())
+	if err := opts.ProcessConfigString(string(access.Config(cfg.Prefix, cfg.LogID, cfg.Credentials))); err != nil {
+		return nil, fmt.Errorf("embedded NATS server: the accounts: %w", err)
 	}
 	return opts, nil
 }
@@ -121,7 +131,7 @@ func checkServer(cfg ServerConfig) error {
 	if cfg.StoreDir == "" {
 		return errors.New("embedded NATS server: no directory for JetStream's files")
 	}
-	if cfg.Credentials.service.pair == nil || cfg.Credentials.replier.pair == nil {
+	if !cfg.Credentials.Service().Valid() || !cfg.Credentials.Replier().Valid() {
 		return errors.New("embedded NATS server: no credentials: run waybill init")
 	}
 	return nil
@@ -143,6 +153,32 @@ func setListen(opts *server.Options, listen string) error {
 	return nil
 }
 
+// setTLS encrypts what comes over the network, and insists on it where that can be
+// read on the way.
+func setTLS(opts *server.Options, cfg ServerConfig) error {
+	if cfg.TLSCert == "" && cfg.TLSKey == "" {
+		if loopback(opts.Host) {
+			return nil
+		}
+		return fmt.Errorf("embedded NATS server: listen %q is not a loopback address, and without TLS whoever is on the way could read everything: "+
+			"name a certificate and its key (nats.tls.cert, nats.tls.key), or listen on 127.0.0.1", cfg.Listen)
+	}
+	cert, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	if err != nil {
+		return fmt.Errorf("embedded NATS server: certificate %q with key %q: %w", cfg.TLSCert, cfg.TLSKey, err)
+	}
+	opts.TLS, opts.TLSTimeout = true, connectPatience.Seconds()
+	opts.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	return nil
+}
+
+// loopback reports whether only this machine can reach a host that is listened on.
+// A name is asked for nowhere: of names, only localhost is taken for what it says.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // ClientURL is the address for clients on this machine, with the port that was
 // taken; empty if the server does not listen.
 func (s *Server) ClientURL() string {
@@ -154,7 +190,11 @@ func (s *Server) ClientURL() string {
 	if addr.IP.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return "nats://" + net.JoinHostPort(host, strconv.Itoa(addr.Port))
+	scheme := "nats://"
+	if s.encrypted {
+		scheme = "tls://"
+	}
+	return scheme + net.JoinHostPort(host, strconv.Itoa(addr.Port))
 }
 
 // InProcess makes a client connect without a socket. Permissions hold as they

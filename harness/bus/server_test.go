@@ -102,18 +102,6 @@ func TestAServerWithoutAnAddressServesTheProcessOnly(t *testing.T) {
 	}
 }
 
-func TestAServerOnEveryAddressNamesOneThatCanBeDialled(t *testing.T) {
-	_, c := writeCredentials(t, LocalHost)
-	cfg := serverConfig(c, t.TempDir())
-	cfg.Listen = "0.0.0.0:0"
-	s := must[*Server](t)(StartServer(cfg))
-	defer s.Close()
-	if !strings.HasPrefix(s.ClientURL(), "nats://127.0.0.1:") {
-		t.Errorf("address %s", s.ClientURL())
-	}
-	connect(t, c.Service(), Target{URL: s.ClientURL()})
-}
-
 func TestAPatientConnectionFindsItsServerLater(t *testing.T) {
 	_, c := writeCredentials(t, LocalHost)
 	w := newWire(t, "127.0.0.1:1") // nothing listens there

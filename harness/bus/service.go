@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"waybill/harness/bus/access"
+	"waybill/harness/bus/contract"
 )
 
 const (
@@ -138,6 +142,8 @@ func checkService(cfg ServiceConfig, h Handlers) error {
 }
 
 // reservedVerbs are second tokens with a meaning of their own.
+var verbPattern = regexp.MustCompile(`^[a-z]+$`)
+
 var reservedVerbs = []string{CallVerb, "events", "checkpoint", progressToken, opToken}
 
 func withServiceDefaults(cfg ServiceConfig) ServiceConfig {
@@ -195,7 +201,25 @@ func (s *Service) listen(verb, subject string, take func(string, micro.Request))
 	return s.micro.AddEndpoint(strings.ReplaceAll(name, ".", "-"),
 		micro.HandlerFunc(func(m micro.Request) { take(verb, m) }),
 		micro.WithEndpointSubject(subject),
+		micro.WithEndpointMetadata(endpointMetadata(verb, subject)),
 		micro.WithEndpointPendingLimits(pendingMessages, pendingBytes))
+}
+
+// endpointMetadata is what "nats micro info" tells of an endpoint: who may ask, what
+// for, and the JSON Schemas of request and reply, without what in them is for people.
+// All endpoints together stay far below what one message holds.
+func endpointMetadata(verb, subject string) map[string]string {
+	role := "host"
+	if strings.Contains(subject, "."+protocol+"."+opToken+".") {
+		role = access.OperatorUser
+	}
+	m := map[string]string{"role": role}
+	if contract.Request(verb) != nil {
+		m["description"] = contract.Description(verb)
+		m["schema.request"] = string(contract.Terse(contract.Request(verb)))
+		m["schema.response"] = string(contract.Terse(contract.Reply(verb)))
+	}
+	return m
 }
 
 // receive hands one request of a host over. The lock lets Stop wait for
@@ -221,7 +245,7 @@ func (s *Service) receive(verb string, m micro.Request) {
 // ordered hands an order over, as receive does a request.
 func (s *Service) ordered(verb string, m micro.Request) {
 	by := strings.TrimPrefix(m.Subject(), CommandSubject(s.cfg.Prefix, verb, ""))
-	if !ValidName(by) || !ownInbox(m.Reply(), operatorUser) {
+	if !ValidName(by) || !ownInbox(m.Reply(), access.OperatorUser) {
 		s.dropped.Add(1)
 		return
 	}
@@ -241,18 +265,22 @@ func (s *Service) ordered(verb string, m micro.Request) {
 // is published with the rights of the replier.
 func (s *Service) request(verb string, m micro.Request) (*Request, bool) {
 	host := strings.TrimPrefix(m.Subject(), RequestSubject(s.cfg.Prefix, verb, ""))
-	if checkHost(host) != nil || !ownInbox(m.Reply(), host) {
+	if access.CheckUser(access.RoleHost, host) != nil || !ownInbox(m.Reply(), host) {
 		return nil, false
 	}
-	trace := m.Headers().Get(traceHeader)
+	trace, state := m.Headers().Get(traceHeader), m.Headers().Get(stateHeader)
 	if len(trace) > maxTraceparent {
 		trace = ""
+	}
+	if len(state) > maxTracestate {
+		state = ""
 	}
 	return &Request{
 		Verb:        verb,
 		Host:        host,
 		Data:        m.Data(),
 		Traceparent: trace,
+		Tracestate:  state,
 		service:     s,
 		reply:       m.Reply(),
 	}, true

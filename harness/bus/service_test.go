@@ -199,7 +199,7 @@ func TestAReplySubjectOutsideTheHostsInboxIsDroppedAndCounted(t *testing.T) {
 // spy lists what is published where no host may publish.
 func spy(t *testing.T, st stage) func() []string {
 	t.Helper()
-	nc := connect(t, st.c.Service(), Target{Server: st.server})
+	nc := connect(t, st.c.Operator(), Target{Server: st.server})
 	var subs []*nats.Subscription
 	for _, subject := range []string{"waybill.v1.events.>", "waybill.v1.checkpoint.>", "_INBOX.service.>"} {
 		subs = append(subs, must[*nats.Subscription](t)(nc.SubscribeSync(subject)))
@@ -452,7 +452,7 @@ func TestAServiceMayBeginBeforeItsServer(t *testing.T) {
 
 func TestServiceDiscoveryAnswersAPermittedUser(t *testing.T) {
 	st := startStage(t, serviceConfig(), echo())
-	nc := connect(t, st.c.Service(), Target{Server: st.server})
+	nc := connect(t, st.c.Operator(), Target{Server: st.server})
 	must2(t)(dial(t, st.c, st.server, LocalHost).Request(testContext(t), CallVerb, nil))
 	ask := func(subject string, into any) {
 		t.Helper()

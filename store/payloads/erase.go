@@ -14,7 +14,18 @@ type Selection struct {
 	Call   string // key: host/call_id
 	Host   string
 	Before int64 // wall clock, milliseconds since 1970
+	Only   Only  // of Before
 }
+
+// Only says by what bytes are kept.
+type Only int
+
+// What keeps the bytes of a call.
+const (
+	All      Only = iota // whatever does
+	Whole                // the policy: all that belongs to it
+	Outcomes             // an idempotency key: what was answered
+)
 
 // where is the condition and its argument.
 func (s Selection) where() (string, any) {
@@ -23,6 +34,12 @@ func (s Selection) where() (string, any) {
 		return `call = ?`, s.Call
 	case s.Host != "":
 		return `host = ?`, s.Host
+	}
+	switch s.Only {
+	case Whole:
+		return `outcome = 0 AND created < ?`, s.Before * 1_000_000
+	case Outcomes:
+		return `outcome = 1 AND created < ?`, s.Before * 1_000_000
 	}
 	return `created < ?`, s.Before * 1_000_000
 }

@@ -25,6 +25,7 @@ type Story struct {
 	Host    string // whose it is
 	Created int64  // wall clock of that event, nanoseconds since 1970
 	Key     Key    // of the call
+	Outcome bool   // only what is answered is kept, because of an idempotency key
 }
 
 // A Payload is what one event says only the size and the digest of.
@@ -104,7 +105,7 @@ func (p *DB) prepare(ctx context.Context) (err error) {
 		query string
 	}{
 		{&p.first, `UPDATE about SET first = ?`},
-		{&p.story, `INSERT OR REPLACE INTO stories (seq, call, host, created) VALUES (?, ?, ?, ?)`},
+		{&p.story, `INSERT OR REPLACE INTO stories (seq, call, host, created, outcome) VALUES (?, ?, ?, ?, ?)`},
 		{&p.key, `INSERT INTO keys (story, key) VALUES (?, ?) ON CONFLICT (story) DO UPDATE SET key = excluded.key`},
 		{&p.payload, `INSERT OR REPLACE INTO payloads (seq, role, sum, story, peer, request, created, size, redacted, bytes)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
@@ -121,7 +122,7 @@ func (p *DB) save(ctx context.Context, b Batch) error {
 		return err
 	}
 	for _, s := range b.Stories {
-		if _, err := p.story.ExecContext(ctx, s.Seq, s.Call, s.Host, s.Created); err != nil {
+		if _, err := p.story.ExecContext(ctx, s.Seq, s.Call, s.Host, s.Created, s.Outcome); err != nil {
 			return err
 		}
 		if _, err := p.key.ExecContext(ctx, s.Seq, s.Key[:]); err != nil {

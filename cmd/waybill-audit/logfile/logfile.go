@@ -50,6 +50,16 @@ func (l Log) Records(ctx context.Context, after int64, max int) ([]replay.Record
 	return out, err
 }
 
+// OfCall implements explain.Indexed.
+func (l Log) OfCall(ctx context.Context, key string) ([]replay.Record, error) {
+	list, err := l.ByCall(ctx, key)
+	out := make([]replay.Record, len(list))
+	for i, r := range list {
+		out[i] = replay.Record(r)
+	}
+	return out, err
+}
+
 // Roots implements replay.Source.
 func (l Log) Roots(ctx context.Context, after int64, max int) ([]replay.Root, error) {
 	heads, err := l.Reader.Roots(ctx, after, max)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"waybill/cmd/waybill/config/redact"
 	"waybill/domain"
@@ -27,6 +28,9 @@ func (f *File) Domain(lock *Lock, lookup func(string) (string, bool)) domain.Con
 	}
 	if f.MovedWindow != movedWindow {
 		c.Moved = f.MovedWindow.Milliseconds()
+	}
+	if f.IdempotencyWindow != domain.IdempotencyWindow*time.Nanosecond {
+		c.Idempotency = f.IdempotencyWindow.Milliseconds()
 	}
 	c.Hosts = f.Hosts
 	redactor := redact.New(f.Secrets(lookup))

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"waybill/domain"
+	"waybill/harness/bus/secure"
 )
 
 // Collision policies are those of package domain; these are other fixed words.
@@ -22,28 +23,30 @@ type File struct {
 	Path string // as it was named
 	Dir  string // absolute; relative paths of the file are below it
 
-	Node            string
-	Data            string // absolute
-	Collision       string
-	Separator       string
-	ManyPeersReason string
-	NATS            NATS
-	Limits          Limits
-	Payloads        string              // none or full, where a peer does not say
-	Retention       time.Duration       // of kept payloads; 0: until they are erased
-	MovedWindow     time.Duration       // how long a name is held that has another owner
-	Peers           []Peer              // sorted by name, at least one
-	Authorizations  []Authorization     // sorted by name
-	Hosts           []domain.HostConfig // sorted by name; nil: every host may use everything
+	Node              string
+	Data              string // absolute
+	Collision         string
+	Separator         string
+	ManyPeersReason   string
+	NATS              NATS
+	Limits            Limits
+	Payloads          string              // none or full, where a peer does not say
+	Retention         time.Duration       // of kept payloads; 0: until they are erased
+	MovedWindow       time.Duration       // how long a name is held that has another owner
+	IdempotencyWindow time.Duration       // how long a host gets the outcome of its first call under an idempotency key
+	Peers             []Peer              // sorted by name, at least one
+	Authorizations    []Authorization     // sorted by name
+	Hosts             []domain.HostConfig // sorted by name; nil: every host may use everything
 
 	Warnings []string // nothing is wrong, but somebody should know
 }
 
 // NATS says which server carries calls and events.
 type NATS struct {
-	URL         string // empty: an embedded server
-	Listen      string // host:port of the embedded server; port 0 is any free one
-	Credentials string // absolute path, or empty
+	URL         string     // of one server, or of several joined by commas; empty: an embedded server
+	TLS         secure.TLS // absolute paths, or empty; without URL the certificate and key are the embedded server's own
+	Listen      string     // host:port of the embedded server; port 0 is any free one
+	Credentials string     // absolute path, or empty
 
 	Replicas int           // of the streams
 	MaxBytes int64         // of the stream of events, which is then full; 0: no limit of its own

@@ -2,14 +2,12 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"waybill/cmd/waybill/config/syntax"
 	"waybill/cmd/waybill/config/yamldoc"
 	"waybill/domain"
 )
@@ -103,6 +101,7 @@ func (r *reader) read(s *yamldoc.Section) {
 	f.Payloads = s.OneOf("payloads", payloadsNone, payloadsFull)
 	f.Retention = s.DurationOrNone("payload_retention", 30*24*time.Hour, time.Minute, 3650*24*time.Hour)
 	f.MovedWindow = s.Duration("moved_window", movedWindow, longest)
+	f.IdempotencyWindow = s.Bounded("idempotency_window", domain.IdempotencyWindow*time.Nanosecond, time.Second, 30*24*time.Hour, "")
 	r.readPeers(s)
 	r.readHosts(s)
 	s.End()
@@ -126,45 +125,6 @@ func (f *File) beside(path string) string {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(f.Dir, path)
-}
-
-func (f *File) readNATS(s *yamldoc.Section) {
-	f.NATS.URL = s.Text("url", "")
-	if reason := badURL(f.NATS.URL); reason != "" {
-		s.Fail("url", "%s", reason)
-	}
-	f.NATS.Listen = s.Text("listen", "127.0.0.1:4222")
-	if !syntax.Listen(f.NATS.Listen) {
-		s.Fail("listen", "must be HOST:PORT such as 127.0.0.1:4222, with port 0 for any free one")
-	}
-	if path := s.Path("credentials", ""); path != "" {
-		f.NATS.Credentials = f.beside(path)
-	}
-	f.NATS.Replicas = int(s.Number("replicas", 1, 1, 5))
-	if f.NATS.Replicas > 1 && f.NATS.URL == "" {
-		s.Fail("replicas", "more than 1 needs a cluster: the embedded server is one, so name another with nats.url")
-	}
-	if f.NATS.MaxBytes = s.Size("max_bytes", 0, 0, 1<<50); f.NATS.MaxBytes != 0 && f.NATS.MaxBytes < 1<<20 {
-		s.Fail("max_bytes", "must be 0 for no limit, or at least 1MiB")
-	}
-	f.NATS.MaxAge = s.DurationOrNone("max_age", 0, time.Hour, 100_000*time.Hour)
-	f.NATS.MaxLag = s.Number("max_lag", 100_000, 0, 1_000_000_000)
-	s.End()
-}
-
-// badURL does not repeat the address, which may hold a password.
-func badURL(address string) string {
-	if address == "" {
-		return ""
-	}
-	u, err := url.Parse(address)
-	switch {
-	case err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls"}, u.Scheme):
-		return "must be like nats://HOST:PORT or tls://HOST:PORT"
-	case u.User != nil:
-		return "must hold no user or password: use nats.credentials"
-	}
-	return ""
 }
 
 func (f *File) readLimits(s *yamldoc.Section) {

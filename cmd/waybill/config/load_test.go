@@ -55,7 +55,7 @@ data: .waybill
 collision: prefix-on-collision    # or reject-on-collision, prefix-always
 separator: /
 many_peers_reason: ""
-nats: {url: "", listen: 127.0.0.1:4222, credentials: "", replicas: 1, max_bytes: 0, max_age: 0, max_lag: 100000}
+nats: {url: "", tls: {}, listen: 127.0.0.1:4222, credentials: "", replicas: 1, max_bytes: 0, max_age: 0, max_lag: 100000}
 limits: {frame: 16MiB, inflight: 1024, host_inflight: 256, host_rate: 0, drain: 10s, log_size: 0}
 authorizations: {}
 hosts: {}

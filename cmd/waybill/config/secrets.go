@@ -5,6 +5,7 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/pem"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -23,6 +24,9 @@ func (f *File) AllSecrets(lookup func(string) (string, bool)) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
+	if f.NATS.TLS.Key != "" {
+		files = append(files, f.NATS.TLS.Key)
+	}
 	for _, path := range append(files, filepath.Join(f.Data, "keys", "log.key"), filepath.Join(f.Data, "keys", "payload.key")) {
 		b, err := harness.ReadSmall(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -39,9 +43,12 @@ func (f *File) AllSecrets(lookup func(string) (string, bool)) ([]string, error) 
 var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace
 
 // keyForms lists the text of a key and what it encodes: hexadecimal, the base32
-// of a NATS seed, or the last part of a note's key.
+// of a NATS seed, PEM, also without its lines, or the last part of a note's key.
 func keyForms(key string) []string {
 	out := []string{key}
+	if block, _ := pem.Decode([]byte(key)); block != nil {
+		return append(out, string(block.Bytes), base64.StdEncoding.EncodeToString(block.Bytes))
+	}
 	if raw, err := hex.DecodeString(key); err == nil {
 		return append(out, string(raw))
 	}

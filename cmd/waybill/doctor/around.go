@@ -88,6 +88,9 @@ func (c *checkup) nats() {
 	if creds.Operator().Public() == "" {
 		c.add(Note, "no_operator", c.Credentials, "run waybill init: it makes the key", "there is no key for operators, so nobody can order anything")
 	}
+	if !creds.Curator().Valid() {
+		c.add(Note, "no_curator", c.Credentials, "run waybill init: it makes the key", "there is no key of the curator, so dashboards have nothing to read")
+	}
 	if len(creds.HostNames()) == 0 {
 		c.add(Warning, "no_host", c.Credentials, "run waybill init: it makes the key of the host local", "there is no key for a host, so nobody can call")
 	}
@@ -99,6 +102,6 @@ func (c *checkup) nats() {
 		if c.File.NATS.URL != "" {
 			severity = Error
 		}
-		c.add(severity, "accounts_stale", filepath.Join(c.Credentials, bus.AccountsFile), "move it away, run waybill init, and have the outside NATS server load the new one", "%v", err)
+		c.add(severity, "accounts_stale", filepath.Join(c.Credentials, bus.AccountsFile), "run waybill init, which writes it anew unless it has been edited (then move it away before), and have the outside NATS server load the new one", "%v", err)
 	}
 }

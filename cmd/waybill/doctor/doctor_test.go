@@ -129,9 +129,10 @@ func TestEachFindingHasItsCode(t *testing.T) {
 		{"no log at all", write("log.db", "this is no database, however long one reads in it"), []string{"error not_a_log"}},
 		{"views that are none", write("views.db", strings.Repeat("no", 9000)), []string{"note views_unreadable"}},
 		{"no credentials", away("nats"), []string{"error credentials"}},
-		{"no key for operators", away("nats/operator.nk"), []string{"note no_operator"}},
-		{"no key for hosts", away("nats/host-local.nk"), []string{"warning no_host"}},
-		{"accounts that lack a user", both(away("nats/operator.nk"), func(t *testing.T, d harness.DataDir) {
+		{"no key for operators", away("nats/operator.nk"), []string{"note no_operator", "note accounts_stale"}},
+		{"no key of the curator", away("nats/curator.nk", "nats/nats-accounts.conf"), []string{"note no_curator"}},
+		{"no key for hosts", away("nats/host-local.nk"), []string{"warning no_host", "note accounts_stale"}},
+		{"edited accounts that lack a user", both(both(write("nats/nats-accounts.conf", "edited"), away("nats/operator.nk")), func(t *testing.T, d harness.DataDir) {
 			_, err := bus.WriteCredentials(d.NATSDir(), "waybill", "any-00000000", nil)
 			if !errors.Is(err, bus.ErrStaleAccounts) {
 				t.Fatal(err)

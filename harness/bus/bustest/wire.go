@@ -9,14 +9,16 @@ import (
 	"testing"
 )
 
-// Wire is a TCP relay in front of a server. It can lose what one side says and
-// be cut, and its address stays when the server behind it is another.
+// Wire is a TCP relay in front of a server. It can lose what one side says, read
+// nothing of what the server says, and be cut, and its address stays when the server
+// behind it is another.
 type Wire struct {
 	listener net.Listener
 	mu       sync.Mutex
 	backend  string
-	loseUp   bool // what the client says
-	loseDown bool // what the server says
+	loseUp   bool          // what the client says
+	loseDown bool          // what the server says
+	stalled  chan struct{} // closed when the server is listened to again
 	open     map[net.Conn]struct{}
 	relays   sync.WaitGroup
 }
@@ -68,6 +70,14 @@ func (w *Wire) relay(to, from net.Conn, lose *bool) {
 	defer from.Close()
 	buf := make([]byte, 64<<10)
 	for {
+		if lose == &w.loseDown {
+			w.mu.Lock()
+			stalled := w.stalled
+			w.mu.Unlock()
+			if stalled != nil {
+				<-stalled
+			}
+		}
 		n, err := from.Read(buf)
 		if err != nil {
 			return
@@ -91,10 +101,23 @@ func (w *Wire) Lose(up, down bool) {
 	w.loseUp, w.loseDown = up, down
 }
 
+// Stall stops to read what the server says, as a client does that hangs. Cut ends it.
+func (w *Wire) Stall() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stalled == nil {
+		w.stalled = make(chan struct{})
+	}
+}
+
 // Cut closes every connection.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.stalled != nil {
+		close(w.stalled)
+		w.stalled = nil
+	}
 	for c := range w.open {
 		_ = c.Close()
 	}

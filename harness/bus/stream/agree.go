@@ -94,7 +94,7 @@ func (p *Publisher) eventAt(ctx context.Context, seq int64) ([]byte, error) {
 func (p *Publisher) differ(ctx context.Context, stream jetstream.Stream, seq int64) (*ForkError, error) {
 	msg, err := stream.GetMsg(ctx, uint64(seq))
 	if err != nil {
-		return nil, fmt.Errorf("stream %s: read %d: %w", p.stream(), seq, err)
+		return nil, fmt.Errorf("stream %s: read %d: %w", p.stream(), seq, explain(err, eventStream(p.cfg)))
 	}
 	event, err := p.eventAt(ctx, seq)
 	if err != nil || event != nil && bytes.Equal(event, msg.Data) {

@@ -122,7 +122,7 @@ func (c *Checkpoints) publish(ctx context.Context, size int64, note []byte) erro
 	ack, err := c.js.PublishMsg(ctx, &nats.Msg{Subject: bus.CheckpointSubject(c.cfg.Prefix, c.cfg.LogID), Data: note},
 		jetstream.WithMsgID(strconv.FormatInt(size, 10)), jetstream.WithExpectLastSequencePerSubject(c.seq))
 	if err != nil {
-		return fmt.Errorf("publish the checkpoint of %d events: %w", size, err)
+		return fmt.Errorf("publish the checkpoint of %d events: %w", size, explain(err, checkpointStream(c.cfg)))
 	}
 	if ack.Duplicate {
 		return fmt.Errorf("the checkpoint of %d events was in the stream before", size) // the next look compares the bytes
@@ -144,7 +144,7 @@ func (c *Checkpoints) look(ctx context.Context) error {
 	case err == nil:
 		c.seq, c.last = msg.Sequence, append([]byte{}, msg.Data...)
 	case !errors.Is(err, jetstream.ErrMsgNotFound):
-		return fmt.Errorf("read the last checkpoint: %w", err)
+		return fmt.Errorf("read the last checkpoint: %w", explain(err, checkpointStream(c.cfg)))
 	}
 	if c.last != nil && c.cfg.Holds != nil {
 		if err := c.cfg.Holds(ctx, c.last); err != nil {

@@ -200,13 +200,13 @@ func TestTheCheckpointStreamKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// A host hears the checkpoints as they are published, and may publish none.
-func TestHostsHearCheckpoints(t *testing.T) {
+// An auditor hears the checkpoints as they are published, and may publish none.
+func TestAuditorsHearCheckpoints(t *testing.T) {
 	creds := writeCredentials(t, bus.LocalHost)
 	server := startServer(t, creds)
-	host := connect(t, must[bus.Identity](t)(creds.Host(bus.LocalHost)), inside(server))
-	sub := must[*nats.Subscription](t)(host.SubscribeSync("waybill.v1.checkpoint.*"))
-	if err := host.FlushWithContext(testContext(t)); err != nil {
+	auditor := connect(t, must[bus.Identity](t)(creds.Reader("auditor")), inside(server))
+	sub := must[*nats.Subscription](t)(auditor.SubscribeSync("waybill.v1.checkpoint.*"))
+	if err := auditor.FlushWithContext(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
 	c := must[*Checkpoints](t)(NewCheckpoints(connect(t, creds.Service(), inside(server)), checkpointsConfig()))

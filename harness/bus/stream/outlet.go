@@ -34,6 +34,11 @@ type outlet struct {
 	inbox string
 	acks  *nats.Subscription
 	mark  func(point string)
+
+	// chained says that each event also expects the id of the one before it. A
+	// stream with replicas cannot have that: a server that is catching up does not
+	// learn the ids, takes the next event for a fault, and is lost to the cluster.
+	chained bool
 }
 
 func (p *Publisher) newOutlet() (*outlet, error) {
@@ -42,7 +47,7 @@ func (p *Publisher) newOutlet() (*outlet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
-	return &outlet{nc: p.nc, wait: p.cfg.AckWait, inbox: inbox, acks: acks, mark: p.mark}, nil
+	return &outlet{nc: p.nc, wait: p.cfg.AckWait, inbox: inbox, acks: acks, mark: p.mark, chained: p.cfg.Replicas <= 1}, nil
 }
 
 func (o *outlet) close() { _ = o.acks.Unsubscribe() } // fails only if the connection is gone
@@ -53,7 +58,9 @@ func (o *outlet) close() { _ = o.acks.Unsubscribe() } // fails only if the conne
 // The expected sequence alone does not keep events off a fork: if somebody
 // else's message took the place of one, that one is refused, and the next is
 // welcome. So the rest is sent once the first has its place, and each of the
-// rest also expects the id of the one before it.
+// rest also expects the id of the one before it. Where it cannot, the rest of a
+// batch may end up behind somebody else's message that comes in the middle of it;
+// the one that was refused is noticed all the same, and the fork with it.
 func (o *outlet) publish(ctx context.Context, events []Event) error {
 	ctx, cancel := context.WithTimeout(ctx, o.wait)
 	defer cancel()
@@ -66,7 +73,9 @@ func (o *outlet) publish(ctx context.Context, events []Event) error {
 	}
 	for _, e := range events[1:] {
 		msg := message(e)
-		msg.Header[jetstream.ExpectedLastMsgIDHeader] = []string{messageID(e.Seq - 1)}
+		if o.chained {
+			msg.Header[jetstream.ExpectedLastMsgIDHeader] = []string{messageID(e.Seq - 1)}
+		}
 		if err := o.send(msg, e.Seq); err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ type PublisherConfig struct {
 	Since int64
 
 	Batch   int           // events on their way at once, 512 if 0, at most 4096
-	AckWait time.Duration // patience with one publication's acknowledgement, 5 s if 0
+	AckWait time.Duration // patience with one batch's acknowledgement; if 0, 5 s, or 2 s where the stream has replicas
 
 	MinBackoff time.Duration // first pause after a failure, 50 ms if 0
 	MaxBackoff time.Duration // longest pause, 5 s if 0
@@ -92,7 +92,7 @@ func NewPublisher(nc *nats.Conn, cfg PublisherConfig, src Source) (*Publisher, e
 		return nil, fmt.Errorf("publisher: %w", err)
 	}
 	cfg.Batch = min(cmp.Or(cfg.Batch, 512), maxBatch)
-	cfg.AckWait = cmp.Or(cfg.AckWait, 5*time.Second)
+	cfg.AckWait = cmp.Or(cfg.AckWait, ackWait(cfg.Replicas))
 	cfg.MinBackoff = cmp.Or(cfg.MinBackoff, 50*time.Millisecond)
 	cfg.MaxBackoff = max(cfg.MinBackoff, cmp.Or(cfg.MaxBackoff, 5*time.Second))
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
@@ -101,6 +101,15 @@ func NewPublisher(nc *nats.Conn, cfg PublisherConfig, src Source) (*Publisher, e
 		return nil, fmt.Errorf("publisher: %w", err)
 	}
 	return &Publisher{nc: nc, js: js, cfg: cfg, src: src, changed: make(chan struct{})}, nil
+}
+
+// ackWait is shorter for a cluster: when the server that leads the stream is lost
+// nothing says so, and what was on its way is never acknowledged.
+func ackWait(replicas int) time.Duration {
+	if replicas > 1 {
+		return 2 * time.Second
+	}
+	return 5 * time.Second
 }
 
 // Run copies until ctx ends, which is not an error, or until there is no point
@@ -147,7 +156,7 @@ func rest(ctx context.Context, pause time.Duration) {
 // follow opens the stream, agrees with it on a position and copies from there
 // until something fails.
 func (p *Publisher) follow(ctx context.Context) error {
-	stream, err := open(ctx, p.js, eventStream(p.cfg))
+	stream, err := p.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,6 +177,19 @@ func (p *Publisher) follow(ctx context.Context) error {
 	}
 }
 
+// look opens the stream. It asks again soon while nobody answers, and waits longer
+// each time: between two leaders of a cluster a question can get lost.
+func (p *Publisher) look(ctx context.Context) (jetstream.Stream, error) {
+	for patience := p.cfg.AckWait / 4; ; patience = min(2*patience, p.cfg.AckWait) {
+		once, cancel := context.WithTimeout(ctx, patience)
+		s, err := open(once, p.js, eventStream(p.cfg))
+		cancel()
+		if patience == p.cfg.AckWait || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return s, err
+		}
+	}
+}
+
 func (p *Publisher) copyNext(ctx context.Context, out *outlet) error {
 	after := p.Position()
 	if err := p.src.Wait(ctx, after); err != nil {
@@ -184,7 +206,7 @@ func (p *Publisher) copyNext(ctx context.Context, out *outlet) error {
 		return err
 	}
 	if err := out.publish(ctx, events); err != nil {
-		return fmt.Errorf("publish events %d to %d: %w", after+1, after+int64(len(events)), err)
+		return fmt.Errorf("publish events %d to %d: %w", after+1, after+int64(len(events)), explain(err, eventStream(p.cfg)))
 	}
 	p.mark("acknowledged batch")
 	p.advance(after + int64(len(events)))

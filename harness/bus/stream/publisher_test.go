@@ -452,9 +452,9 @@ func TestNothingIsPublishedOntoAForkInsideABatch(t *testing.T) {
 	}
 }
 
-func TestAHostSeesEventsAsTheyArePublished(t *testing.T) {
+func TestAnAuditorSeesEventsAsTheyArePublished(t *testing.T) {
 	c, s, nc := copyStage(t)
-	id := must[bus.Identity](t)(c.Host(bus.LocalHost))
+	id := must[bus.Identity](t)(c.Reader("auditor"))
 	client := must[*bus.Client](t)(bus.DialAs(testContext(t), id, bus.Target{Server: s, Logger: quiet}, bus.DefaultPrefix))
 	defer client.Close()
 	log := newLog(0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,6 +14,12 @@ import (
 
 // ErrNoStream says that the server has no copy of the log.
 var ErrNoStream = errors.New("there is no such stream")
+
+// How often, and how long each time, a reader asks JetStream for something.
+const (
+	askTries    = 5
+	askPatience = 3 * time.Second
+)
 
 // readAhead is how many messages may be on their way to a reader.
 const readAhead = 1024
@@ -35,7 +42,7 @@ func Read(ctx context.Context, nc *nats.Conn, logID string, each func(seq int64,
 		return Extent{}, fmt.Errorf("read the stream: %w", err)
 	}
 	x := Extent{Stream: bus.StreamName(logID)}
-	s, err := js.Stream(ctx, x.Stream)
+	s, err := patiently(ctx, func(ctx context.Context) (jetstream.Stream, error) { return js.Stream(ctx, x.Stream) })
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return x, fmt.Errorf("stream %s: %w: the service makes it when it publishes the first event", x.Stream, ErrNoStream)
 	}
@@ -50,8 +57,24 @@ func Read(ctx context.Context, nc *nats.Conn, logID string, each func(seq int64,
 	return x, x.read(ctx, s, each)
 }
 
+// patiently asks again while nobody answers: in a cluster that elects a leader, or
+// at a server that has just joined one, a question can get lost.
+func patiently[T any](ctx context.Context, ask func(context.Context) (T, error)) (v T, err error) {
+	for range askTries {
+		once, cancel := context.WithTimeout(ctx, askPatience)
+		v, err = ask(once)
+		cancel()
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+	}
+	return v, explain(err, jetstream.StreamConfig{})
+}
+
 func (x Extent) read(ctx context.Context, s jetstream.Stream, each func(seq int64, b []byte) error) error {
-	consumer, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
+	consumer, err := patiently(ctx, func(ctx context.Context) (jetstream.Consumer, error) {
+		return s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
+	})
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", x.Stream, err)
 	}

@@ -25,9 +25,6 @@ const (
 	checkpointSize = 8 << 10 // of one, at most
 )
 
-// A code of JetStream's API that the client library has no name for.
-const codeSubjectsOverlap jetstream.ErrorCode = 10065
-
 // SettingsError says that a stream of the log exists with other settings than
 // it must have.
 type SettingsError struct {
@@ -141,7 +138,7 @@ func open(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConf
 		s, err = js.CreateStream(ctx, want)
 	}
 	if err != nil {
-		return nil, fault(want.Name, err)
+		return nil, fault(ctx, js, want, err)
 	}
 	if list := differences(want, s.CachedInfo().Config); len(list) > 0 {
 		return nil, &SettingsError{Stream: want.Name, Differences: list}
@@ -149,10 +146,18 @@ func open(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConf
 	return s, nil
 }
 
-func fault(name string, err error) error {
+// fault says why there is no such stream. That another holds its subjects only a
+// person can put right.
+func fault(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig, err error) error {
 	var api *jetstream.APIError
-	if errors.As(err, &api) && api.ErrorCode == codeSubjectsOverlap {
-		return &SettingsError{Stream: name, Differences: []string{"another stream holds its subjects"}}
+	if !errors.As(err, &api) || api.ErrorCode != codeSubjectsOverlap {
+		return fmt.Errorf("stream %s: %w", want.Name, explain(err, want))
 	}
-	return fmt.Errorf("stream %s: %w", name, err)
+	other := "another stream"
+	for _, subject := range want.Subjects {
+		if name, err := js.StreamNameBySubject(ctx, subject); err == nil && name != "" {
+			other = "another stream, " + name + ","
+		}
+	}
+	return &SettingsError{Stream: want.Name, Differences: []string{other + " holds its subjects"}}
 }

@@ -74,7 +74,7 @@ func TestASubscriptionForAnythingElseIsRefused(t *testing.T) {
 		`null`:                                                false,
 	} {
 		line := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":` + filter + `,` + testStamp + `}}`
-		if err := testStamper(t, 1<<20).check([]byte(line), listen(domain.TypeToolsChanged), parts); (err == nil) != whole {
+		if err := testStamper(t, 1<<20).check([]byte(line), listen(domain.TypeToolsChanged), domain.Trace{}, parts); (err == nil) != whole {
 			t.Errorf("%s: %v", filter, err)
 		}
 	}

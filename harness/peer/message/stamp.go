@@ -19,6 +19,9 @@ const (
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	metaClient       = "io.modelcontextprotocol/clientInfo"
 	metaProgress     = "progressToken" // in both eras, where progress is wanted
+
+	metaTraceparent = "traceparent" // in both eras, where the host sent one (there, "OpenTelemetry trace context")
+	metaTracestate  = "tracestate"
 )
 
 // ErrTooLarge says that a request would be longer than the frame limit.
@@ -59,7 +62,7 @@ func (st Stamper) Request(s domain.Send, body *domain.Body) ([]byte, error) {
 	if len(b) > st.limit {
 		return nil, ErrTooLarge
 	}
-	if err := st.check(b, s, params); err != nil {
+	if err := st.check(b, s, traceOf(s, body), params); err != nil {
 		return nil, err
 	}
 	return append(b, '\n'), nil
@@ -107,7 +110,7 @@ func (st Stamper) params(s domain.Send, body *domain.Body) ([]part, error) {
 	if !stamped(s) && carriesInput(body) {
 		return nil, errors.New("a legacy call carries input, which that era does not know")
 	}
-	if meta := st.meta(s); meta != nil {
+	if meta := st.meta(s, traceOf(s, body)); meta != nil {
 		params = append(params, part{"_meta", '{', meta})
 	}
 	return params, nil
@@ -157,8 +160,16 @@ func stamped(s domain.Send) bool {
 	return s.Era != domain.EraLegacy && s.Method != domain.MethodInitialize
 }
 
-// meta is what stands in _meta: the stamp, and the token that progress comes under; nil for nothing.
-func (st Stamper) meta(s domain.Send) []byte {
+// traceOf is where a call belongs in what its host is doing.
+func traceOf(s domain.Send, body *domain.Body) domain.Trace {
+	if s.Method != domain.MethodCall || body == nil {
+		return domain.Trace{}
+	}
+	return body.Trace
+}
+
+// meta is what stands in _meta: the stamp, the token that progress comes under, and the host's trace; nil for nothing.
+func (st Stamper) meta(s domain.Send, trace domain.Trace) []byte {
 	b := []byte("{")
 	if stamped(s) {
 		b = AppendMember(b, metaVersion, quoted(s.Version))
@@ -168,17 +179,31 @@ func (st Stamper) meta(s domain.Send) []byte {
 	if Tracked(s) {
 		b = AppendMember(b, metaProgress, strconv.AppendInt(nil, s.RequestID, 10))
 	}
+	for _, t := range traceMembers(trace) {
+		b = AppendMember(b, t.name, t.value)
+	}
 	if len(b) == 1 {
 		return nil
 	}
 	return append(b, '}')
 }
 
+// traceMembers are those of _meta that carry a trace.
+func traceMembers(t domain.Trace) (out []part) {
+	if t.Parent != "" {
+		out = append(out, part{metaTraceparent, '"', quoted(t.Parent)})
+	}
+	if t.State != "" {
+		out = append(out, part{metaTracestate, '"', quoted(t.State)})
+	}
+	return out
+}
+
 // Tracked says which requests carry a progressToken, which is their id: calls that ask for progress.
 func Tracked(s domain.Send) bool { return s.Progress && s.Method == domain.MethodCall }
 
 // check reads the finished line as a peer would, and refuses it if it is not exactly the request that was asked for.
-func (st Stamper) check(frame []byte, s domain.Send, params []part) error {
+func (st Stamper) check(frame []byte, s domain.Send, trace domain.Trace, params []part) error {
 	m, err := domain.ParseMessage(frame)
 	if err != nil {
 		return errors.New("the request is no message") // the parser's words may quote what the host wrote
@@ -189,10 +214,10 @@ func (st Stamper) check(frame []byte, s domain.Send, params []part) error {
 	if bytes.ContainsAny(frame, "\r\n") {
 		return errors.New("the request is not one line")
 	}
-	return st.checkParams(m.Params, s, params)
+	return st.checkParams(m.Params, s, trace, params)
 }
 
-func (st Stamper) checkParams(params jsontext.Value, s domain.Send, want []part) error {
+func (st Stamper) checkParams(params jsontext.Value, s domain.Send, trace domain.Trace, want []part) error {
 	got := Members(params)
 	if len(got) != len(want) {
 		return errors.New("the request's params are not as they should be")
@@ -207,7 +232,7 @@ func (st Stamper) checkParams(params jsontext.Value, s domain.Send, want []part)
 			return err
 		}
 	}
-	return st.checkMeta(Members(got["_meta"]), s)
+	return st.checkMeta(Members(got["_meta"]), s, trace)
 }
 
 func checkFilter(got map[string]jsontext.Value, types []string) error {
@@ -219,7 +244,7 @@ func checkFilter(got map[string]jsontext.Value, types []string) error {
 	return nil
 }
 
-func (st Stamper) checkMeta(meta map[string]jsontext.Value, s domain.Send) error {
+func (st Stamper) checkMeta(meta map[string]jsontext.Value, s domain.Send, trace domain.Trace) error {
 	most := 0
 	if stamped(s) {
 		most = 3
@@ -232,6 +257,12 @@ func (st Stamper) checkMeta(meta map[string]jsontext.Value, s domain.Send) error
 		most++
 		if string(meta[metaProgress]) != strconv.FormatInt(s.RequestID, 10) {
 			return errors.New("the request's progressToken is not its id")
+		}
+	}
+	for _, t := range traceMembers(trace) {
+		most++
+		if !bytes.Equal(meta[t.name], t.value) {
+			return errors.New("the request's trace is not that of its host")
 		}
 	}
 	if len(meta) != most {

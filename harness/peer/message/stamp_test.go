@@ -140,14 +140,14 @@ func TestALineWithAnotherMetaIsRefused(t *testing.T) {
 		st := testStamper(t, 1<<20)
 		parts := []part{{"name", '"', nil}, {"arguments", '{', nil}, {"_meta", '{', nil}}
 		line := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":` + test.meta + `}}`
-		if err := st.check([]byte(line), test.send, parts); (err == nil) != test.whole {
+		if err := st.check([]byte(line), test.send, domain.Trace{}, parts); (err == nil) != test.whole {
 			t.Errorf("%s for the %s era: %v", test.meta, test.send.Era, err)
 		}
 	}
 	parts := []part{{"name", '"', nil}, {"arguments", '{', nil}}
 	for _, meta := range []string{`null`, `{}`, `{"progressToken":7}`} {
 		line := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":` + meta + `}}`
-		if testStamper(t, 1<<20).check([]byte(line), legacy, parts) == nil {
+		if testStamper(t, 1<<20).check([]byte(line), legacy, domain.Trace{}, parts) == nil {
 			t.Errorf("a legacy call may carry _meta %s", meta)
 		}
 	}

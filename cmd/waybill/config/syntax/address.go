@@ -49,6 +49,28 @@ func Loopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
+// Server says what is wrong with the address of a NATS server, without repeating it;
+// "" if nothing is.
+func Server(address string) string {
+	u, reason := Address(address, "nats", "tls")
+	switch {
+	case strings.Contains(reason, "user or password"):
+		return "must hold no user or password: use nats.credentials"
+	case reason != "":
+		return reason
+	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery:
+		return "must end after the port: nats://HOST:PORT or tls://HOST:PORT"
+	}
+	return ""
+}
+
+// ListensHere is true of an address with a port, as Listen knows it, that only this
+// machine reaches.
+func ListensHere(listen string) bool {
+	host := listen[:max(strings.LastIndexByte(listen, ':'), 0)]
+	return Loopback(strings.Trim(host, "[]"))
+}
+
 // Origin is where a credential may go: scheme, host and port.
 func Origin(u *url.URL) string {
 	port := u.Port()

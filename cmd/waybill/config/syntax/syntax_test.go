@@ -15,6 +15,28 @@ func TestOnlyThisMachineIsLoopback(t *testing.T) {
 	}
 }
 
+func TestWhoReachesAnAddress(t *testing.T) {
+	for listen, want := range map[string]bool{"127.0.0.1:4222": true, "localhost:0": true, "[::1]:0": true, "[::ffff:127.0.0.1]:1": true,
+		"0.0.0.0:4222": false, "[::]:4222": false, "10.0.0.1:4222": false, "localhost.example:1": false, ":4222": false, "": false} {
+		if ListensHere(listen) != want {
+			t.Errorf("%q: %t", listen, !want)
+		}
+	}
+}
+
+func TestServers(t *testing.T) {
+	for address, want := range map[string]string{
+		"nats://h": "", "nats://h:4222": "", "tls://[::1]:1": "", "tls://h:1/": "", "NATS://h": "",
+		"ws://h": "must be like nats://HOST:PORT or tls://HOST:PORT", "h:4222": "must be like", "": "must be like", "nats://h:1,nats://i:1": "must be like",
+		"nats://a,b": "must be like", "nats://u@h": "must hold no user or password: use nats.credentials", "nats://u:p@h": "use nats.credentials",
+		"nats://h/a": "must end after the port", "nats://h?": "must end after the port", "nats://h?a=,": "must end after the port", "nats://h#": "no fragment",
+	} {
+		if got := Server(address); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
+}
+
 func TestOrigins(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://H.example/a": "https://h.example:443", "https://h.example:443": "https://h.example:443", "http://h.example": "http://h.example:80",

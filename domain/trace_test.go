@@ -1,0 +1,35 @@
+package domain
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseTraceDropsWhatIsMalformed(t *testing.T) {
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for _, bad := range []string{
+		"", parent[:54], parent + "0", parent + "-00", strings.ToUpper(parent), "01" + parent[2:], "ff" + parent[2:], " " + parent[1:],
+		"00-00000000000000000000000000000000-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+		strings.Replace(parent, "-", "_", 1), parent[:35] + "_" + parent[36:], parent[:52] + "_01", parent[:10] + "g" + parent[11:],
+		parent[:40] + "\"" + parent[41:], parent[:53] + "zz",
+	} {
+		if got := ParseTrace(bad, "a=b"); got != (Trace{}) {
+			t.Errorf("%q became %+v", bad, got)
+		}
+	}
+	for state, whole := range map[string]bool{
+		"": false, "a=b": true, "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE": true, "a=b, c@d=e ,\tf/g*-_9=h i!": true, "1a=b": true,
+		"a": false, "=b": false, "a=": false, "a=b,": false, "A=b": false, "a b=c": false, "_a=b": false, "a=b=c": false, "a=\x7f": false, "a=é": false,
+		"a=b\n": false, strings.Repeat("k", 256) + "=v": true, strings.Repeat("k", 257) + "=v": false, "k=" + strings.Repeat("v", 256): true,
+		"k=" + strings.Repeat("v", 257): false, strings.Repeat("a=b,", 31) + "a=b": true, strings.Repeat("a=b,", 32) + "a=b": false,
+		"a=" + strings.Repeat("v", 253) + ",b=" + strings.Repeat("v", 254): true, "a=" + strings.Repeat("v", 253) + ",b=" + strings.Repeat("v", 255): false,
+	} {
+		want := Trace{Parent: parent}
+		if whole {
+			want.State = state
+		}
+		if got := ParseTrace(parent, state); got != want {
+			t.Errorf("%.40q (%d bytes) became %.40q", state, len(state), got.State)
+		}
+	}
+}
