@@ -82,6 +82,7 @@ const (
 	CodeHTTPStatus        Code = "http_status"          // answered with an HTTP status and no message
 	CodeToolHeader        Code = "tool_header_invalid"  // an x-mcp-header that the specification forbids
 	CodeHeaderUnfit       Code = "header_unfit"         // an argument that its header cannot carry
+	CodeExplainTooLong    Code = "explain_too_long"     // a log that takes longer to explain from than a host waits
 	CodeOutcomeLost       Code = "outcome_lost"         // ended as it says, but the bytes of its result are gone
 )
 
@@ -137,7 +138,7 @@ func Codes() []Code {
 		CodeBadResultType, CodeBadResult, CodeToolError, CodeInputRequired, CodeShuttingDown, CodeResultTooLarge,
 		CodeRequestTooLarge, CodeFrameTooLarge, CodePeerHung, CodeUndeclaredInput, CodeTooManyRounds, CodeOutputInvalid,
 		CodeUnauthorized, CodeForbidden, CodeUnavailable, CodeAmbiguousStatus, CodeLegacyStatus, CodeRedirect, CodeSessionGone,
-		CodeHTTPStatus, CodeToolHeader, CodeHeaderUnfit, CodeOutcomeLost,
+		CodeHTTPStatus, CodeToolHeader, CodeHeaderUnfit, CodeOutcomeLost, CodeExplainTooLong,
 		CodeBadRequest, CodeDuplicateCall, CodeOverloaded, CodeLogUnavailable, CodeAuditLag, CodeNotReady, CodeUnknownTool, CodeUnknownCall,
 		CodeAmbiguousOwner, CodeStaleRoute, CodeNameMoved, CodeUnknownGen, CodePeerUnavailable, CodeEraUnknown, CodeToolQuarantined, CodeNotAllowed,
 		CodeNotWaiting, CodeInputMismatch, CodeInputExpired, CodeIdempotencyConflict, CodeOutcomeExpired,

@@ -85,6 +85,9 @@ func firstErasure(a *app, l logfile.Log, began domain.Event) (string, error) {
 			}
 			if d, ok := e.Data.(domain.PayloadsErased); ok && d.Covers(began) {
 				by := cmp.Or(d.By, "payload_retention")
+				if d.Outcomes {
+					by = "idempotency_window"
+				}
 				return fmt.Sprintf("what was kept of call %s, at %s by %s (event %d)", began.Call(),
 					time.Unix(0, e.Time).UTC().Format(time.RFC3339Nano), by, e.Seq), nil
 			}

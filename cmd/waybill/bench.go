@@ -28,8 +28,6 @@ type benchCmd struct {
 	JSON    bool          `name:"json" help:"Print pure JSON on standard output."`
 }
 
-func (c benchCmd) wantJSON() bool { return c.JSON }
-
 // Help is shown under the usage.
 func (benchCmd) Help() string {
 	return "Example:\n  waybill bench --callers 1,64 --for 5s --dir /var/lib\n\n" +

@@ -62,6 +62,8 @@ func messages() []message {
 			full: []any{filled[cancelReply]()}},
 		{verb: "outcome", does: "What became of a call of this host, from the log, with the result where payloads are kept.", ask: askID,
 			reply: replyOfCall, full: fullReplies()},
+		{verb: "part", does: "A part of a result that did not fit its reply, for a while after the call has ended.", ask: askPart,
+			reply: of1[partReply], full: []any{filled[partReply]()}},
 		{verb: "explain", does: "Why a call of this host went where it went and ended as it did, each sentence with the events it rests on.", ask: askID,
 			reply: of1[explain.Explanation], full: []any{filled[explain.Explanation]()}},
 		{verb: "tools", does: "The tools that this host can call, sorted by canonical name, as many as fit one message.", ask: askTools,
@@ -103,6 +105,10 @@ func askNothing(*contracttest.Generator) schema {
 }
 
 func askID(*contracttest.Generator) schema { return onlyThese(of("call_id", callID), "call_id") }
+
+func askPart(*contracttest.Generator) schema {
+	return onlyThese(of("call_id", callID, "offset", of("type", "integer", "minimum", 0).With("description", "The next of the part before; 0, or nothing, for the first part.")), "call_id")
+}
 
 func askTools(*contracttest.Generator) schema {
 	return onlyThese(of("after", contracttest.Text.Says("The next of the page before; nothing for the first page."))).With("$comment", "An empty message asks for the first page.")

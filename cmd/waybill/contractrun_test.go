@@ -123,8 +123,12 @@ func (x *teller) look(verb, body, code string, reply []byte, got string, err err
 	if body != "" && code != string(domain.CodeBadRequest) {
 		contracttest.Check(x.t, contracttest.Published(x.t, contract.Request(verb)), verb+", request", []byte(body))
 	}
-	contracttest.Check(x.t, contracttest.Published(x.t, contract.Reply(verb)), verb+", reply", reply)
-	contracttest.Check(x.t, contracttest.Closed(x.t, contract.Reply(verb)), verb+", reply, closed", reply)
+	form := contract.Reply(verb)
+	if code != "" && slices.Contains(contract.Verbs(), verb) && verb != bus.CallVerb {
+		form = contract.Refusal()
+	}
+	contracttest.Check(x.t, contracttest.Published(x.t, form), verb+", reply", reply)
+	contracttest.Check(x.t, contracttest.Closed(x.t, form), verb+", reply, closed", reply)
 	x.seen[verb] = true
 	return reply
 }
@@ -147,8 +151,12 @@ func TestRealMessagesMatchTheContract(t *testing.T) {
 	host.asks("call", `{"tool":"nowhere"}`, "unknown_tool")
 	host.asks("call", `{}`, "bad_request")
 	host.asks("outcome", `{"call_id":"one"}`, "")
-	host.asks("outcome", `{"call_id":"three"}`, "")
+	host.asks("outcome", `{"call_id":"three"}`, "unknown_call")
+	host.asks("part", `{"call_id":"one"}`, "")
+	host.asks("part", `{"call_id":"one","offset":100000}`, "bad_request")
+	host.asks("part", `{"call_id":"three","offset":0}`, "outcome_lost")
 	host.asks("explain", `{"call_id":"one"}`, "")
+	host.asks("explain", `{"call_id":"three"}`, "unknown_call")
 	host.asks("cancel", `{"call_id":"one"}`, "")
 	if want := contract.Verbs(); len(host.seen) != len(want) {
 		t.Errorf("asked %v of %v", host.seen, want)
@@ -209,7 +217,7 @@ func TestThePageSaysTheNumbersOfErrors(t *testing.T) {
 			said[word[1]] = row[1]
 		}
 	}
-	if said["overloaded"] != "503" || said["shutting_down"] != "503" || said["result_too_large"] != "413" || len(said) != 7 {
+	if said["overloaded"] != "503" || said["shutting_down"] != "503" || said["result_too_large"] != "413" || said["unknown_call"] != "404" || len(said) != 10 {
 		t.Fatalf("the page says %v", said)
 	}
 	for _, status := range messageWords[reflect.TypeFor[domain.Status]()] {

@@ -14,9 +14,6 @@ import (
 	"waybill/replay/explain"
 )
 
-// codeExplainTooLong says that a log is too long to be explained while hosts wait.
-const codeExplainTooLong domain.Code = "explain_too_long"
-
 // explaining bounds how many explanations are made at once: each folds the log up to the
 // call.
 const explaining = 1
@@ -48,7 +45,7 @@ func (s *server) explain(ctx context.Context, r *bus.Request) {
 	case errors.Is(err, explain.ErrNoCall):
 		s.refuseRead(r, harness.Reply{Code: domain.CodeUnknownCall, Reason: "this host has no call of this id in the log"}, 404)
 	case ctx.Err() != nil:
-		s.refuseRead(r, harness.Reply{Code: codeExplainTooLong, Reason: "the log is too long to be explained while you wait: use waybill-audit explain on the log or a backup"}, 504)
+		s.refuseRead(r, harness.Reply{Code: domain.CodeExplainTooLong, Reason: "the log is too long to be explained while you wait: use waybill-audit explain on the log or a backup"}, 504)
 	default:
 		s.answer(ctx, r, func(context.Context, *bus.Request) (any, error) { return &explanation{x}, err })
 	}

@@ -95,27 +95,32 @@ func (p *parts) get(id domain.CallID) (large, bool) {
 	return x, ok && !p.now().After(x.until)
 }
 
-// partReply is the answer to the verb outcome with an offset.
+// partReply is the answer to the verb part.
 type partReply struct {
 	CallID string `json:"call_id"`
-	Of     string `json:"of"`     // result or error
-	Size   int    `json:"size"`   // of the whole, in bytes
-	SHA256 string `json:"sha256"` // of the whole, hex
-	Offset int    `json:"offset"`
-	Part   []byte `json:"part"` // base64
-	Next   int    `json:"next,omitzero"`
+	Of     string `json:"of"`            // result or error
+	Size   int    `json:"size"`          // of the whole, in bytes
+	SHA256 string `json:"sha256"`        // of the whole, hex
+	Offset int    `json:"offset"`        // of the part in the whole
+	Part   []byte `json:"part"`          // base64
+	Next   int    `json:"next,omitzero"` // offset of the next part; absent at the end
 }
 
 // partRoom is what a part's reply holds beside the part.
 const partRoom = 2 << 10
 
 // part answers with a piece of what did not fit the reply of a call.
-func (s *server) part(ctx context.Context, r *bus.Request, id domain.CallID, offset int) {
+func (s *server) part(ctx context.Context, r *bus.Request) {
+	var ask struct {
+		Offset int `json:"offset"`
+	}
+	_ = json.Unmarshal(r.Data, &ask) // what cannot be read begins at the beginning
+	id, offset := callOf(r), ask.Offset
 	x, ok := s.parts.get(id)
 	if !ok {
 		reply, err := outcomeOf(ctx, s.log.Reader(), s.payloads, id)
 		if x = largeOf(reply); err != nil || x.bytes == nil {
-			s.refuseRead(r, harness.Reply{Code: domain.CodeOutcomeLost, Reason: "the result of this call is not there any more, or there never was one; see outcome without an offset"}, 410)
+			s.refuseRead(r, harness.Reply{Code: domain.CodeOutcomeLost, Reason: "the result of this call is not there any more, or there never was one; see outcome"}, 410)
 			return
 		}
 	}
@@ -139,7 +144,7 @@ func (r *remote) fetchParts(ctx context.Context, id string, reply []byte) ([]byt
 	for p.Next = 0; len(whole) == 0 || p.Next != 0; {
 		body := fmt.Appendf(nil, `{"call_id":%q,"offset":%d}`, id, p.Next)
 		p = partReply{}
-		if err := r.ask(ctx, "outcome", body, &p); err != nil {
+		if err := r.ask(ctx, "part", body, &p); err != nil {
 			return nil, err
 		}
 		if p.Offset != len(whole) || len(p.Part) == 0 {
@@ -179,15 +184,4 @@ func withWhole(reply []byte, of string, whole []byte) ([]byte, error) {
 	}
 	add(of, whole)
 	return append(out, '}'), nil
-}
-
-// outcomeRequest is what the verb outcome asks.
-func outcomeRequest(b []byte) (offset int, part bool) {
-	var ask struct {
-		Offset *int `json:"offset"`
-	}
-	if json.Unmarshal(b, &ask) != nil || ask.Offset == nil {
-		return 0, false
-	}
-	return *ask.Offset, true
 }

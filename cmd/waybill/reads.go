@@ -123,24 +123,18 @@ func (s *server) cancel(ctx context.Context, r *bus.Request) (any, error) {
 	return cancelReply{id.ID, underWay}, err
 }
 
-// outcomeOrPart answers with what became of a call of this host, or with a part of its
-// result.
-func (s *server) outcomeOrPart(ctx context.Context, r *bus.Request) {
-	if offset, part := outcomeRequest(r.Data); part {
-		s.part(ctx, r, callOf(r), offset)
+// outcome answers with what became of a call of this host.
+func (s *server) outcome(ctx context.Context, r *bus.Request) {
+	reply, err := outcomeOf(ctx, s.log.Reader(), s.payloads, callOf(r))
+	if err == nil && reply.Code == domain.CodeUnknownCall {
+		s.refuseRead(r, reply, 404)
 		return
 	}
-	s.answer(ctx, r, s.outcome)
-}
-
-// outcome answers with what became of a call of this host.
-func (s *server) outcome(ctx context.Context, r *bus.Request) (any, error) {
-	reply, err := outcomeOf(ctx, s.log.Reader(), s.payloads, callOf(r))
 	if x, ok := s.parts.get(callOf(r)); ok && reply.Result == nil && reply.Error == nil {
 		x.into(&reply) // which is then too large, as it was
 	}
 	if s.tooLarge(reply) {
 		reply = reply.TooLarge()
 	}
-	return jsontext.Value(reply.Encode()), err
+	s.answer(ctx, r, func(context.Context, *bus.Request) (any, error) { return jsontext.Value(reply.Encode()), err })
 }

@@ -138,7 +138,7 @@ func (s source) Read(ctx context.Context, after int64, max int) ([]stream.Event,
 	records, err := s.n.engine.Read(ctx, after, max)
 	out := make([]stream.Event, 0, len(records))
 	for _, r := range records {
-		out = append(out, stream.Event{Seq: r.Seq, Bytes: r.Bytes, Subject: events.Subject(prefix, s.n.log.ID(), r.Type, r.Peer)})
+		out = append(out, stream.Event{Seq: r.Seq, Type: r.Type, Bytes: r.Bytes, Subject: events.Subject(prefix, s.n.log.ID(), r.Type, r.Peer)})
 	}
 	return out, err
 }

@@ -23,7 +23,7 @@ func serviceConfig() ServiceConfig {
 // echo answers every request with what it was.
 func echo() Handlers {
 	answer := func(r *Request) {
-		_ = r.Respond([]byte(strings.Join([]string{r.Verb, r.Host, r.Traceparent, string(r.Data)}, "|")), "", 0)
+		_ = r.Respond([]byte(strings.Join([]string{r.Verb, r.Host, r.Traceparent + r.Tracestate, string(r.Data)}, "|")), "", 0)
 	}
 	return Handlers{
 		Call: answer,
@@ -95,6 +95,18 @@ func TestAnOverlongTraceparentIsNotPassedOn(t *testing.T) {
 	got, _ := must2(t)(client.RequestTraced(testContext(t), CallVerb, nil, strings.Repeat("0", maxTraceparent+1)))
 	if got != "call|local||" {
 		t.Errorf("reply %q", got)
+	}
+}
+
+func TestATracestateIsPassedOnUpToItsBound(t *testing.T) {
+	st := startStage(t, serviceConfig(), echo())
+	local := must[Identity](t)(st.c.Host(LocalHost))
+	nc := connect(t, local, Target{Server: st.server})
+	for state, want := range map[string]string{"a=b": "a=b", strings.Repeat("a", maxTracestate+1): ""} {
+		m := &nats.Msg{Subject: RequestSubject(DefaultPrefix, CallVerb, LocalHost), Header: nats.Header{stateHeader: []string{state}}}
+		if got := must[*nats.Msg](t)(nc.RequestMsgWithContext(testContext(t), m)); string(got.Data) != "call|local|"+want+"|" {
+			t.Errorf("reply %q", got.Data)
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ type book struct {
 	names   map[place]*nameBook
 	tools   map[place]*toolBook
 	calls   map[string]*callBook // of the keys that matter
+	key     string               // digest of the idempotency key that matters; "" for none
 }
 
 // place is a name within an authorization context, or a tool or list of a peer in one.
@@ -319,6 +320,9 @@ func (b *book) takeTool(n note) {
 
 // takeCall notes the other calls whose keys matter.
 func (b *book) takeCall(n note) {
+	if d, ok := n.data.(domain.CallReceived); ok && d.Key != "" && d.Key == b.key {
+		entry(b.calls, d.CallKey())
+	}
 	d, ok := n.data.(domain.OfCall)
 	if !ok || b.calls[d.CallKey()] == nil {
 		return

@@ -52,12 +52,14 @@ const (
 	Settled  = "settled"
 	Refused  = "refused"
 	UnderWay = "under_way" // the log holds no end
+	Joined   = "joined"    // the submission had the outcome of another call
 )
 
 // Outcome says how the call ended.
 type Outcome struct {
 	Kind   string        `json:"kind"`
-	Seq    int64         `json:"seq"` // of the event that ended it; of the last event of the call where none did
+	First  string        `json:"first,omitempty"` // key of the call whose outcome a submission had that joined it
+	Seq    int64         `json:"seq"`             // of the event that ended it; of the last event of the call where none did
 	Status domain.Status `json:"status,omitempty"`
 	Code   domain.Code   `json:"code,omitempty"`
 	Ran    domain.Ran    `json:"ran,omitempty"`
@@ -91,7 +93,7 @@ func Call(ctx context.Context, src replay.Source, name string) (Explanation, err
 	if err != nil && !errors.Is(err, errDone) {
 		return Explanation{}, err
 	}
-	if err := n.erasures(ctx, src); err != nil {
+	if err := errors.Join(n.erasures(ctx, src), n.joins(ctx, src)); err != nil {
 		return Explanation{}, err
 	}
 	n.finish()

@@ -17,7 +17,7 @@ import (
 
 var logs = map[string]func() *replaytest.Log{
 	"full": replaytest.Full, "small": replaytest.Small, "fire": replaytest.Fire, "kept": replaytest.Kept, "lists": replaytest.Lists, "http": replaytest.HTTP,
-	"rejected": replaytest.Rejected,
+	"rejected": replaytest.Rejected, "keys": replaytest.Keys,
 }
 
 func explained(t testing.TB, l replay.Source, name string) explain.Explanation {
@@ -39,7 +39,7 @@ func TestEveryCallOfTheRecordedLogsIsExplained(t *testing.T) {
 	if calls < 50 {
 		t.Errorf("%d calls were explained", calls)
 	}
-	for _, code := range []string{"asked", "collision", "moved", "owner_before", "list_older", "tool_changed", "tool_approved", "tool_flagged", "probe_failed",
+	for _, code := range []string{"key", "trace", "joined", "joined_by", "key_holder", "asked", "collision", "moved", "owner_before", "list_older", "tool_changed", "tool_approved", "tool_flagged", "probe_failed",
 		"legacy_excluded", "held", "resent", "dropped", "erased", "command_refused", "service_restarted", "peer_retry", "other_context", "host", "cache"} {
 		if !said[code] {
 			t.Errorf("nowhere is said %s", code)
@@ -94,6 +94,8 @@ func endings(list []domain.Event) map[int64]int64 {
 			for _, seq := range open[key] {
 				out[seq] = e.Seq
 			}
+		case domain.CallJoined:
+			out[e.Cause] = e.Seq
 		case domain.CallSettled:
 			for _, seq := range open[key] {
 				out[seq] = e.Seq
@@ -136,6 +138,10 @@ func checkOutcome(t testing.TB, list []domain.Event, x explain.Explanation) {
 		}
 	case domain.CallRefused:
 		if x.Outcome.Kind != explain.Refused || x.Outcome.Code != d.Code || x.Outcome.Reason != d.Reason || d.CallKey() != x.Call {
+			t.Errorf("outcome %+v, recorded %+v", x.Outcome, d)
+		}
+	case domain.CallJoined:
+		if x.Outcome.Kind != explain.Joined || x.Outcome.First != d.First || d.CallKey() != x.Call {
 			t.Errorf("outcome %+v, recorded %+v", x.Outcome, d)
 		}
 	default:

@@ -45,6 +45,12 @@ var goldens = []struct {
 	{"http-headers", replaytest.HTTP, "local/headers"},
 	{"not-allowed", replaytest.HTTP, "ben/secret"},
 	{"other-context", replaytest.HTTP, "ben/alice_only"},
+	{"keyed", replaytest.Keys, "local/first"},
+	{"keyed-lost", replaytest.Keys, "local/crossing"},
+	{"joined", replaytest.Keys, "local/wb-retry"},
+	{"joined-held", replaytest.Keys, "local/waits"},
+	{"key-conflict", replaytest.Keys, "local/other"},
+	{"key-expired", replaytest.Keys, "local/expired"},
 }
 
 func golden(t *testing.T, name, got string) {

@@ -32,6 +32,9 @@ var kinds = map[string][]string{
 	"more_peers": {"config.loaded"}, "name_gone": {"namespace.merged"}, "left_out": {"tool.rejected"}, "near": {"namespace.merged"},
 	"other_context": {"namespace.merged"}, "no_list": {"config.loaded"}, "listed": {"catalog.accepted"},
 
+	"key": {"call.received"}, "trace": {"call.received"}, "joined": {"call.received", "call.joined"}, "key_holder": {"call.received", "call.settled", "call.refused"},
+	"joined_by": {"call.joined"},
+
 	"moment": nil, "would_be_refused": nil, "with_generation": {"namespace.merged"}, "routable": {"namespace.merged"}, "listed_by": {"catalog.accepted"},
 	"other_name": {"namespace.merged"},
 }

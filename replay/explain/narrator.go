@@ -30,6 +30,7 @@ type narrator struct {
 	outcome Outcome
 	last    note     // of the call
 	prior   callBook // what was known of the id when the call came
+	joiners []note   // call.joined of submissions that had its outcome
 }
 
 func newNarrator(f found) *narrator {
@@ -38,7 +39,7 @@ func newNarrator(f found) *narrator {
 		asked = append(asked, r.Tool, r.Local)
 	}
 	n := &narrator{book: newBook(asked...), found: f, sent: map[int64]note{}, stories: map[domain.At]bool{}}
-	n.calls[f.key] = &callBook{}
+	n.calls[f.key], n.key = &callBook{}, f.story.received.Key
 	if id := f.story.received.DuplicateOf; id != "" {
 		n.calls[f.story.received.Host+"/"+id] = &callBook{}
 	}
@@ -120,6 +121,8 @@ func (n *narrator) tell(x note, e domain.Event, earlier callBook) {
 		n.tellResent(x, d)
 	case domain.CallRefused:
 		n.tellRefused(x, d)
+	case domain.CallJoined:
+		n.tellJoined(x, d)
 	case domain.CallSettled:
 		n.tellSettled(x, d)
 	case domain.OperatorCommanded:
@@ -161,12 +164,14 @@ func (n *narrator) aside(x note) {
 // finish says how the call stands where it has no end.
 func (n *narrator) finish() {
 	if n.outcome.Kind != "" && !n.waiting {
+		n.tellJoiners()
 		n.others()
 		return
 	}
 	n.outcome = Outcome{Kind: UnderWay, Seq: n.last.seq}
 	n.told.section = sectionEnd
 	n.told.say("no_end", []note{n.last}, Facts{}, "The log holds no end of the call: as far as it goes, the call is under way.")
+	n.tellJoiners()
 	n.others()
 }
 
@@ -204,7 +209,10 @@ func (n *narrator) erasures(ctx context.Context, src replay.Source) error {
 		}
 		found = true
 		by := "operator " + word(d.By)
-		if d.By == "" {
+		switch {
+		case d.By == "" && d.Outcomes:
+			by = "idempotency_window of the configuration"
+		case d.By == "":
 			by = "payload_retention of the configuration"
 		}
 		n.told.section = sectionAfter

@@ -61,6 +61,8 @@ func outcomeText(o Outcome) string {
 		return fmt.Sprintf("Ended as **%s**; ran: **%s** (event %d).", escaped(string(o.Status)), escaped(string(o.Ran)), o.Seq)
 	case Refused:
 		return fmt.Sprintf("Refused with **%s** (event %d).", escaped(string(o.Code)), o.Seq)
+	case Joined:
+		return fmt.Sprintf("Had the outcome of call **%s** (event %d).", escaped(o.First), o.Seq)
 	}
 	return fmt.Sprintf("No end in the log, up to event %d of the call.", o.Seq)
 }

@@ -13,16 +13,21 @@ type query struct {
 	host, context, tool, form string
 	generation                int64
 	prior                     callBook // of the id that a submission names
+	key                       callBook // of the call that has its idempotency key
 }
 
 func (n *narrator) tellRefused(x note, d domain.CallRefused) {
 	n.waiting = false
-	n.outcome = Outcome{Kind: Refused, Seq: x.seq, Status: domain.StatusRefused, Code: d.Code, Ran: domain.RanNo, Reason: d.Reason}
+	n.outcome = Outcome{Kind: Refused, Seq: x.seq, Status: domain.StatusRefused, Code: d.Code, Ran: d.Ran(), Reason: d.Reason}
 	n.told.section = sectionRefusal
 	n.told.say("refused", []note{x}, Facts{"code": d.Code, "reason": d.Reason, "time": when(x.time)},
 		"At %s the service refused the call, because %s (%s). It said: %s", when(x.time), codeText(d.Code), word(string(d.Code)), stop(d.Reason))
-	n.look(&n.told, query{host: n.asked.Host, context: n.asked.Context, tool: n.asked.Tool, form: n.asked.Form, generation: n.asked.Generation, prior: n.prior}, d.Code)
+	n.look(&n.told, query{host: n.asked.Host, context: n.asked.Context, tool: n.asked.Tool, form: n.asked.Form, generation: n.asked.Generation, prior: n.prior, key: n.keyOf(n.asked)}, d.Code)
 	n.told.section = sectionEnd
+	if d.Ran() != domain.RanNo {
+		n.told.say("not_sent", []note{x}, Facts{"ran": d.Ran()}, "Nothing was sent to any peer for it. Whether the tool ran is said by the end of the call that has the key.")
+		return
+	}
 	n.told.say("not_sent", []note{x}, Facts{"ran": domain.RanNo}, "Nothing was sent to any peer for it, so the tool did not run.")
 }
 
@@ -72,6 +77,8 @@ func (b *book) lookElsewhere(t *telling, q query, code domain.Code) {
 		if n := b.name(q.context, q.tool).collision; n.seq != 0 {
 			tellCollision(t, n)
 		}
+	case domain.CodeIdempotencyConflict, domain.CodeOutcomeExpired:
+		b.tellHolder(t, q.key)
 	case domain.CodeDuplicateCall, domain.CodeNotWaiting, domain.CodeInputMismatch, domain.CodeInputExpired:
 		b.lookPrior(t, q)
 	}

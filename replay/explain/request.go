@@ -38,6 +38,7 @@ func (n *narrator) tellReceived(x note, d domain.CallReceived, e domain.Event, e
 	}
 	n.tellLimits(x, d)
 	n.tellBytes(x, d)
+	n.tellKey(x, d)
 	n.prior = earlier
 }
 
@@ -67,11 +68,27 @@ func (n *narrator) tellLimits(x note, d domain.CallReceived) {
 
 func (n *narrator) tellBytes(x note, d domain.CallReceived) {
 	kept := "the bytes themselves are not kept"
-	if d.Kept {
+	switch {
+	case d.OutcomeOnly:
+		kept = "the bytes themselves are not kept, and what its peer answers is, under a key of this call's own, for idempotency_window"
+	case d.Kept:
 		kept = "the bytes were kept beside the log, under a key of this call's own"
 	}
-	n.told.say("arguments", []note{x}, Facts{"size": d.Arguments.Size, "hmac": d.Arguments.HMAC, "kept": d.Kept, "carries_key": d.CarriesKey},
+	n.told.say("arguments", []note{x}, Facts{"size": d.Arguments.Size, "hmac": d.Arguments.HMAC, "kept": d.Kept, "outcome_only": d.OutcomeOnly, "carries_key": d.CarriesKey},
 		"Its arguments were %d bytes with the keyed digest %s; %s.", d.Arguments.Size, brief(d.Arguments.HMAC), kept)
+}
+
+// tellKey tells of what a submission says besides: its idempotency key, of which the log
+// has a digest, and where it belongs in what its host is doing.
+func (n *narrator) tellKey(x note, d domain.CallReceived) {
+	if d.Key != "" {
+		n.told.say("key", []note{x}, Facts{"key": d.Key, "call": d.Same},
+			"It came under an idempotency key, with the keyed digest %s; the same call has the digest %s under it.", brief(d.Key), brief(d.Same))
+	}
+	if d.Trace.Parent != "" {
+		n.told.say("trace", []note{x}, Facts{"traceparent": d.Trace.Parent, "tracestate": d.Trace.State},
+			"The host said where it belongs: traceparent %s, which goes to the peer with it.", word(d.Trace.Parent))
+	}
 }
 
 // brief is the beginning of a digest, enough to know it by; the facts have the whole.
@@ -90,6 +107,9 @@ func (n *narrator) tellInput(x note, d domain.CallReceived) {
 	n.input = x
 	n.told.section = sectionExchange
 	facts := Facts{"time": when(x.time)}
+	if d.Trace.Parent != "" {
+		facts["traceparent"], facts["tracestate"] = d.Trace.Parent, d.Trace.State
+	}
 	var brought []string
 	if d.Input != nil {
 		facts["input_size"], facts["input_hmac"] = d.Input.Size, d.Input.HMAC

@@ -199,7 +199,10 @@ var codeWords = map[domain.Code]string{
 	domain.CodeNotWaiting:      "the call that the input names asks for none",
 	domain.CodeInputMismatch:   "the input does not repeat the call that it goes on with",
 	domain.CodeInputExpired:    "the input came after input_window",
-	domain.CodeCollisionReject: "the configuration was rejected for a collision",
+
+	domain.CodeIdempotencyConflict: "its idempotency key is that of another call",
+	domain.CodeOutcomeExpired:      "the call under its idempotency key was made longer ago than idempotency_window",
+	domain.CodeCollisionReject:     "the configuration was rejected for a collision",
 }
 
 // codeText is what a code means; the code itself where nothing more is known.

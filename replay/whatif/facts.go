@@ -122,6 +122,8 @@ func aboutCalls(data domain.Data) said {
 		return said{"call " + d.CallKey(), "to " + d.Peer + " as " + d.Local, d.CallKey()}
 	case domain.CallRefused:
 		return said{"call " + d.CallKey(), "refused " + string(d.Code), d.CallKey()}
+	case domain.CallJoined:
+		return said{"call " + d.CallKey(), "has the outcome of " + d.First, d.CallKey()}
 	case domain.CallHeld:
 		return said{"call " + d.CallKey(), "held " + string(d.Code), d.CallKey()}
 	case domain.CallResent:

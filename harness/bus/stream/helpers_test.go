@@ -95,6 +95,7 @@ func newLog(n int) *memoryLog {
 func eventAt(seq int64, salt string) Event {
 	return Event{
 		Seq:     seq,
+		Type:    "call.routed",
 		Subject: events.Subject(bus.DefaultPrefix, testLog, "call.routed", ""),
 		Bytes:   fmt.Appendf(nil, `{"id":"%d","salt":"%s"}`, seq, salt),
 	}

@@ -34,6 +34,7 @@ type outlet struct {
 	inbox string
 	acks  *nats.Subscription
 	mark  func(point string)
+	log   string
 
 	// chained says that each event also expects the id of the one before it. A
 	// stream with replicas cannot have that: a server that is catching up does not
@@ -41,13 +42,21 @@ type outlet struct {
 	chained bool
 }
 
+// The headers of an event, for who reads them without opening the body.
+const (
+	HeaderSeq   = "Waybill-Seq"  // in the log; the same as Nats-Msg-Id
+	HeaderType  = "Waybill-Type" // noun.participle
+	HeaderLog   = "Waybill-Log"  // the log's id
+	contentType = "application/cloudevents+json"
+)
+
 func (p *Publisher) newOutlet() (*outlet, error) {
 	inbox := p.nc.NewInbox()
 	acks, err := p.nc.SubscribeSync(inbox + ".*")
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
-	return &outlet{nc: p.nc, wait: p.cfg.AckWait, inbox: inbox, acks: acks, mark: p.mark, chained: p.cfg.Replicas <= 1}, nil
+	return &outlet{nc: p.nc, wait: p.cfg.AckWait, inbox: inbox, acks: acks, mark: p.mark, log: p.cfg.LogID, chained: p.cfg.Replicas <= 1}, nil
 }
 
 func (o *outlet) close() { _ = o.acks.Unsubscribe() } // fails only if the connection is gone
@@ -64,7 +73,7 @@ func (o *outlet) close() { _ = o.acks.Unsubscribe() } // fails only if the conne
 func (o *outlet) publish(ctx context.Context, events []Event) error {
 	ctx, cancel := context.WithTimeout(ctx, o.wait)
 	defer cancel()
-	if err := o.send(message(events[0]), events[0].Seq); err != nil {
+	if err := o.send(message(o.log, events[0]), events[0].Seq); err != nil {
 		return err
 	}
 	o.mark("sent batch")
@@ -72,7 +81,7 @@ func (o *outlet) publish(ctx context.Context, events []Event) error {
 		return err
 	}
 	for _, e := range events[1:] {
-		msg := message(e)
+		msg := message(o.log, e)
 		if o.chained {
 			msg.Header[jetstream.ExpectedLastMsgIDHeader] = []string{messageID(e.Seq - 1)}
 		}
@@ -104,13 +113,17 @@ func (o *outlet) collect(ctx context.Context, count int) error {
 
 // message is the event with the id by which the server drops a second copy and
 // the sequence after which alone it may stand.
-func message(e Event) *nats.Msg {
+func message(log string, e Event) *nats.Msg {
 	return &nats.Msg{
 		Subject: e.Subject,
 		Data:    e.Bytes,
 		Header: nats.Header{
 			jetstream.MsgIDHeader:           []string{messageID(e.Seq)},
 			jetstream.ExpectedLastSeqHeader: []string{messageID(e.Seq - 1)},
+			HeaderSeq:                       []string{messageID(e.Seq)},
+			HeaderType:                      []string{e.Type},
+			HeaderLog:                       []string{log},
+			"Content-Type":                  []string{contentType},
 		},
 	}
 }

@@ -19,6 +19,7 @@ import (
 // Event is one event of the log as it is copied.
 type Event struct {
 	Seq     int64
+	Type    string // noun.participle
 	Subject string
 	Bytes   []byte // exactly as stored; not changed or kept
 }

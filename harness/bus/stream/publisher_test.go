@@ -30,7 +30,7 @@ func copyStage(t testing.TB) (bus.Credentials, *bus.Server, *nats.Conn) {
 func publishRaw(t testing.TB, nc *nats.Conn, e Event) {
 	t.Helper()
 	js := must[jetstream.JetStream](t)(jetstream.New(nc))
-	must[*jetstream.PubAck](t)(js.PublishMsg(testContext(t), message(e)))
+	must[*jetstream.PubAck](t)(js.PublishMsg(testContext(t), message(testLog, e)))
 }
 
 // publishForeign puts an event into the stream as a stranger would, without
@@ -70,6 +70,24 @@ func TestTheStreamsSequenceIsTheLogs(t *testing.T) {
 				t.Errorf("ended with %v", p.result)
 			}
 		})
+	}
+}
+
+// An event says in its headers which it is, of which kind and of which log, for who
+// reads no further (CloudEvents over NATS, structured mode).
+func TestAnEventSaysInItsHeadersWhatItIs(t *testing.T) {
+	_, _, nc := copyStage(t)
+	p := runPublisher(t, nc, publisherConfig(), newLog(3))
+	p.caughtUp(t, 3)
+	p.stop(t)
+	js := must[jetstream.JetStream](t)(jetstream.New(nc))
+	s := must[jetstream.Stream](t)(js.Stream(testContext(t), bus.StreamName(testLog)))
+	m := must[*jetstream.RawStreamMsg](t)(s.GetMsg(testContext(t), 2))
+	for header, want := range map[string]string{"Nats-Msg-Id": "2", "Waybill-Seq": "2", "Waybill-Type": "call.routed", "Waybill-Log": testLog,
+		"Content-Type": "application/cloudevents+json"} {
+		if got := m.Header.Get(header); got != want {
+			t.Errorf("%s: %q, want %q", header, got, want)
+		}
 	}
 }
 
@@ -438,7 +456,7 @@ func TestNothingIsPublishedOntoAForkInsideABatch(t *testing.T) {
 	}
 	publishForeign(t, nc, eventAt(3, "x"))
 	for seq := int64(3); seq <= 6; seq++ {
-		msg := message(eventAt(seq, ""))
+		msg := message(testLog, eventAt(seq, ""))
 		msg.Header.Set(jetstream.ExpectedLastMsgIDHeader, messageID(seq-1))
 		if err := o.send(msg, seq); err != nil {
 			t.Fatal(err)

@@ -296,3 +296,45 @@ func TestAClientWithoutANameIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestATraceIsInTheMetaOfACallOfEitherEra, and of no other request; a line that has
+// another one is not written.
+func TestATraceIsInTheMetaOfACallOfEitherEra(t *testing.T) {
+	trace := domain.Trace{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", State: "rojo=00f067aa0ba902b7"}
+	const both = `"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"rojo=00f067aa0ba902b7"}`
+	st := testStamper(t, 1<<20)
+	for _, c := range []struct {
+		name string
+		send domain.Send
+		body *domain.Body
+		want string // the end of the line; "" for no trace
+	}{
+		{"modern", domain.Send{RequestID: 1, Method: domain.MethodCall, Era: domain.EraModern, Version: "2026-07-28", Tool: "t"}, &domain.Body{Trace: trace}, "," + both + "}}\n"},
+		{"modern, with progress", domain.Send{RequestID: 1, Method: domain.MethodCall, Era: domain.EraModern, Version: "2026-07-28", Tool: "t", Progress: true},
+			&domain.Body{Trace: trace}, `"progressToken":1,` + both + "}}\n"},
+		{"legacy", domain.Send{RequestID: 1, Method: domain.MethodCall, Era: domain.EraLegacy, Version: "2025-11-25", Tool: "t"}, &domain.Body{Trace: trace}, `"_meta":{` + both + "}}\n"},
+		{"a parent alone", domain.Send{RequestID: 1, Method: domain.MethodCall, Era: domain.EraLegacy, Version: "2025-11-25", Tool: "t"},
+			&domain.Body{Trace: domain.Trace{Parent: trace.Parent}}, `"_meta":{"traceparent":"` + trace.Parent + "\"}}}\n"},
+		{"none", domain.Send{RequestID: 1, Method: domain.MethodCall, Era: domain.EraLegacy, Version: "2025-11-25", Tool: "t"}, &domain.Body{}, ""},
+		{"a list", domain.Send{RequestID: 1, Method: domain.MethodList, Era: domain.EraModern, Version: "2026-07-28"}, &domain.Body{Trace: trace}, ""},
+	} {
+		got, err := st.Request(c.send, c.body)
+		if err != nil || c.want != "" && !strings.HasSuffix(string(got), c.want) || (c.want != "") != strings.Contains(string(got), "trace") {
+			t.Errorf("%s: %s, %v", c.name, got, err)
+		}
+	}
+	legacy := domain.Send{RequestID: 1, Method: domain.MethodCall, Era: domain.EraLegacy, Version: "2025-11-25", Tool: "t"}
+	line, err := st.Request(legacy, &domain.Body{Trace: trace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := st.params(legacy, &domain.Body{Trace: trace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []domain.Trace{{}, {Parent: trace.Parent}, {Parent: trace.Parent, State: "a=b"}, {Parent: strings.Replace(trace.Parent, "4", "5", 1), State: trace.State}} {
+		if st.check(line[:len(line)-1], legacy, other, params) == nil {
+			t.Errorf("a line with another trace than %+v passes", other)
+		}
+	}
+}

@@ -35,6 +35,10 @@ func fillSlice(v reflect.Value, words Words) {
 		v.Set(reflect.ValueOf(jsontext.Value("{}")))
 		return
 	}
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		v.SetBytes([]byte("part"))
+		return
+	}
 	v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 	Fill(v.Index(0), words)
 }

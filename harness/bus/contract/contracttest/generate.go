@@ -150,6 +150,9 @@ func (g *Generator) value(t reflect.Type) Object {
 	case reflect.Int, reflect.Int64, reflect.Int32:
 		return Number
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return Object{{"type", "string"}, {"contentEncoding", "base64"}}
+		}
 		return Object{{"type", "array"}, {"items", g.value(t.Elem())}}
 	case reflect.Map:
 		return Object{{"type", "object"}} // of whatever it says
