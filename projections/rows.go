@@ -214,26 +214,3 @@ func writeCollision(ctx context.Context, tx *sql.Tx, c domain.CollisionReport) e
 		spaceOf(c), c.Name, c.Policy, string(candidates), winner, c.Seq)
 	return err
 }
-
-// writeCall folds one event of a call into its row.
-func writeCall(ctx context.Context, tx *sql.Tx, e domain.Event) error {
-	var err error
-	switch d := e.Data.(type) {
-	case domain.CallReceived:
-		_, err = tx.ExecContext(ctx, `INSERT INTO calls (call, host, tool, received_seq) VALUES (?, ?, ?, ?)
-			ON CONFLICT (call) DO UPDATE SET tool = excluded.tool, received_seq = excluded.received_seq,
-			status = NULL, code = NULL, ran = NULL, peer = NULL, local = NULL, joined = NULL, settled_seq = NULL`,
-			e.Call(), d.Host, d.Tool, e.Seq)
-	case domain.CallRouted:
-		_, err = tx.ExecContext(ctx, `UPDATE calls SET peer = ?, local = ? WHERE call = ?`, d.Peer, d.Local, e.Call())
-	case domain.CallRefused:
-		_, err = tx.ExecContext(ctx, `UPDATE calls SET status = 'refused', code = ?, ran = ?, settled_seq = ? WHERE call = ?`,
-			string(d.Code), string(d.Ran()), e.Seq, e.Call())
-	case domain.CallJoined:
-		_, err = tx.ExecContext(ctx, `UPDATE calls SET status = 'joined', joined = ?, settled_seq = ? WHERE call = ?`, d.First, e.Seq, e.Call())
-	case domain.CallSettled:
-		_, err = tx.ExecContext(ctx, `UPDATE calls SET status = ?, code = NULLIF(?, ''), ran = ?, settled_seq = ? WHERE call = ?`,
-			string(d.Status), string(d.Code), string(d.Ran), e.Seq, e.Call())
-	}
-	return err
-}

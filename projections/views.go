@@ -168,15 +168,14 @@ func (v *Views) apply(ctx context.Context, facts []domain.Event) error {
 
 func (v *Views) write(ctx context.Context, tx *sql.Tx, facts []domain.Event) error {
 	peers, names := false, false
+	var calls callRows
 	for _, e := range facts {
 		v.state.Apply(e)
 		if e.Seq <= v.stored {
 			continue
 		}
 		if e.Call() != "" {
-			if err := writeCall(ctx, tx, e); err != nil {
-				return err
-			}
+			calls.take(e)
 			continue
 		}
 		peers = true
@@ -186,6 +185,9 @@ func (v *Views) write(ctx context.Context, tx *sql.Tx, facts []domain.Event) err
 				return err
 			}
 		}
+	}
+	if err := calls.write(ctx, tx); err != nil {
+		return err
 	}
 	if peers {
 		if err := v.writeState(ctx, tx, names); err != nil {
