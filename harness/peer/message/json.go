@@ -6,9 +6,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Members returns the members of a JSON object, or nil if v is none. The values alias v.
+// Members returns the members of an object of a parsed message, or nil if v is none. The values alias v.
 func Members(v jsontext.Value) map[string]jsontext.Value {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(v))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true)) // there are none in a parsed message
 	if dec.PeekKind() != '{' {
 		return nil
 	}
