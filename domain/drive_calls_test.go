@@ -60,7 +60,7 @@ func (d *driver) submit(arg byte) {
 // see feeds a submission under the id that the harness gives it.
 func (d *driver) see(c CallReceived) {
 	taken := d.w.s.CallTaken(c.CallKey())
-	if first, ok := d.w.s.KeyTaken(c); ok && first == c.CallID {
+	if first, ok := d.w.s.KeyTaken(d.w.now, c); ok && first == c.CallID {
 		taken = true
 	}
 	if c.goesOn() {

@@ -1,6 +1,9 @@
 package domain
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // IdempotencyWindow is how long a host gets the outcome of its first call under an
 // idempotency key, where the configuration does not say: 24 hours, in nanoseconds,
@@ -12,8 +15,10 @@ const (
 	// expired: it is refused, and still leads to no second run.
 	keyWindows = 8
 
-	// mostKeys bounds the keys that are known, of all hosts together.
-	mostKeys = 100_000
+	// mostKeys bounds the keys that are known, of all hosts together, and mostKeysOfOne
+	// those of one, so that no host takes them all.
+	mostKeys      = 100_000
+	mostKeysOfOne = mostKeys / 2
 
 	// mostJoined bounds the submissions that wait for one call.
 	mostJoined = 64
@@ -24,10 +29,12 @@ const (
 // that call ends without ever being sent: a call that did not run may be made under
 // it. It is known for keyWindows windows from when the call was received, by the
 // clock of the events, and then forgotten: from then on it could lead to a second
-// run. There are never more than mostKeys; the oldest make room once they have expired.
+// run. There are never more than mostKeys, and of one host never more than
+// mostKeysOfOne; the oldest make room once they have expired.
 type keyring struct {
 	known map[string]*keyed // by host/digest
-	queue []*keyed          // in the order they were taken; one that was given back stays until it comes first
+	queue []*keyed          // the same, in the order they were taken
+	of    map[string]int    // how many each host has
 }
 
 // keyed is the call that has a key.
@@ -39,53 +46,64 @@ type keyed struct {
 	since    int64  // wall clock of call.received
 }
 
+func newKeyring() keyring { return keyring{known: map[string]*keyed{}, of: map[string]int{}} }
+
 func (d CallReceived) slot() string { return d.Host + "/" + d.Key }
 
-func (k *keyring) take(x *keyed) {
-	if len(k.known) >= mostKeys {
-		k.dropFirst()
+// room finds which key makes room for another one of a host, -1 for none; ok is
+// false where it has not expired.
+func (k *keyring) room(host string, now, window int64) (drop int, ok bool) {
+	switch {
+	case k.of[host] >= mostKeysOfOne:
+		drop = slices.IndexFunc(k.queue, func(x *keyed) bool { return x.call.Host == host })
+	case len(k.queue) < mostKeys:
+		return -1, true
+	}
+	return drop, now-k.queue[drop].since >= window
+}
+
+func (k *keyring) take(x *keyed, now, window int64) {
+	if drop, _ := k.room(x.call.Host, now, window); drop >= 0 {
+		k.drop(drop)
 	}
 	k.known[x.slot] = x
 	k.queue = append(k.queue, x)
+	k.of[x.call.Host]++
 }
 
-func (k *keyring) dropFirst() {
-	for len(k.queue) > 0 {
-		x := k.queue[0]
-		k.queue[0] = nil
-		k.queue = k.queue[1:]
-		if k.known[x.slot] == x {
-			delete(k.known, x.slot)
-			return
-		}
+func (k *keyring) drop(i int) {
+	x := k.queue[i]
+	if i == 0 {
+		k.queue[0], k.queue = nil, k.queue[1:]
+	} else {
+		k.queue = slices.Delete(k.queue, i, i+1)
+	}
+	delete(k.known, x.slot)
+	if k.of[x.call.Host]--; k.of[x.call.Host] == 0 {
+		delete(k.of, x.call.Host)
 	}
 }
 
 // giveBack frees the key of a call that was never sent.
 func (k *keyring) giveBack(c *call) {
-	if x := k.known[c.received.slot()]; c.received.Key != "" && x != nil && x.received == c.story {
-		delete(k.known, x.slot)
+	x := k.known[c.received.slot()]
+	if c.received.Key == "" || x == nil || x.received != c.story {
+		return
 	}
-}
-
-// expire forgets the keys whose time is over, and what was given back. One behind
-// another with more time waits with it.
-func (k *keyring) expire(now, window int64) {
-	for len(k.queue) > 0 {
-		x := k.queue[0]
-		if k.known[x.slot] == x && now-x.since <= keyWindows*window {
+	for i, y := range slices.Backward(k.queue) {
+		if y == x {
+			k.drop(i)
 			return
 		}
-		k.queue[0] = nil
-		if k.queue = k.queue[1:]; k.known[x.slot] == x {
-			delete(k.known, x.slot)
-		}
 	}
 }
 
-// full reports whether no further key can be known: none has expired.
-func (k *keyring) full(now, window int64) bool {
-	return len(k.known) >= mostKeys && len(k.queue) > 0 && now-k.queue[0].since < window
+// expire forgets the keys whose time is over. One behind another with more time waits
+// with it.
+func (k *keyring) expire(now, window int64) {
+	for len(k.queue) > 0 && now-k.queue[0].since > keyWindows*window {
+		k.drop(0)
+	}
 }
 
 // IdempotencyWindow is the window in force, in nanoseconds.
@@ -113,9 +131,11 @@ func (s *State) decideKeyed(e Event, d CallReceived) []Data {
 	window := s.Config.IdempotencyWindow()
 	x := s.keys.known[d.slot()]
 	switch {
-	case x == nil && s.keys.full(e.Time, window):
-		return refuse(CodeOverloaded, "%d idempotency keys are known, and none has expired (idempotency_window); try again later, or without a key", mostKeys)
 	case x == nil:
+		if _, ok := s.keys.room(d.Host, e.Time, window); !ok {
+			return refuse(CodeOverloaded, "%d idempotency keys of this host and %d of all hosts are known, and none has expired (idempotency_window); try again later, or without a key",
+				s.keys.of[d.Host], len(s.keys.queue))
+		}
 		return nil
 	case d.Same != x.same:
 		return refuse(CodeIdempotencyConflict, "call %s has this idempotency_key (event %d), and is another call: tool and arguments must be the same byte for byte; choose another key",
@@ -130,11 +150,12 @@ func (s *State) decideKeyed(e Event, d CallReceived) []Data {
 	return []Data{CallJoined{CallID: d.CallID, First: x.call.CallKey(), Received: x.received}}
 }
 
-// KeyTaken returns the call that has the idempotency key of a submission, so that
-// this one will be no call of its own; false where there is none.
-func (s *State) KeyTaken(d CallReceived) (CallID, bool) {
+// KeyTaken returns the call that has the idempotency key of a submission that comes
+// now, by the wall clock, so that this one will be no call of its own; false where
+// there is none.
+func (s *State) KeyTaken(now int64, d CallReceived) (CallID, bool) {
 	x := s.keys.known[d.slot()]
-	if d.Key == "" || x == nil {
+	if d.Key == "" || x == nil || now-x.since > keyWindows*s.Config.IdempotencyWindow() {
 		return CallID{}, false
 	}
 	return x.call, true
@@ -151,6 +172,6 @@ func (s *State) applyJoined(d CallJoined) {
 func (s *State) takeKey(c *call) {
 	d := c.received
 	if d.Key != "" && s.keys.known[d.slot()] == nil {
-		s.keys.take(&keyed{slot: d.slot(), call: c.id, received: c.story, same: d.Same, since: c.receivedAt})
+		s.keys.take(&keyed{slot: d.slot(), call: c.id, received: c.story, same: d.Same, since: c.receivedAt}, c.receivedAt, s.Config.IdempotencyWindow())
 	}
 }

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -137,7 +138,7 @@ func TestACallThatWasNeverSentTakesNoKey(t *testing.T) {
 			sameKinds(t, w.submit("held", "x", key("k", "s"), waits(60_000)), "call.held")
 			w.wantJoined(w.submit("again", "x", key("k", "s")), "held")
 			c.end(w)
-			if _, taken := w.s.KeyTaken(CallReceived{CallID: CallID{"local", "b"}, Key: "k"}); taken {
+			if _, taken := w.s.KeyTaken(w.now, CallReceived{CallID: CallID{"local", "b"}, Key: "k"}); taken {
 				t.Errorf("the key is still taken")
 			}
 			w.ready("a", "x", "y")
@@ -182,37 +183,72 @@ func TestSubmissionsThatWaitForOneCallAreBounded(t *testing.T) {
 	full()
 }
 
-// TestKeysAreBounded: the oldest makes room once it has expired; until then a call
-// under a further key is refused, and one without a key is not.
-func TestKeysAreBounded(t *testing.T) {
-	w := fire(t)
-	for i := range mostKeys {
-		x := &keyed{slot: fmt.Sprint("ann/", i), call: CallID{"ann", fmt.Sprint(i)}, received: 1, since: w.now + int64(i)}
-		w.s.keys.take(x)
-	}
-	w.now += mostKeys
-	w.wantRefused(w.submit("first", "x", key("k", "s")), CodeOverloaded, "100000 idempotency keys are known")
-	sameKinds(t, w.submit("plain", "x"), "call.routed")
-	w.now += IdempotencyWindow - mostKeys
-	sameKinds(t, w.submit("first", "x", key("k", "s")), "call.routed")
-	w.wantRefused(w.submit("second", "x", key("l", "s")), CodeOverloaded, "none has expired")
-	w.wantJoined(w.submit("again", "x", key("k", "s")), "first")
-	if n := len(w.s.keys.known); n != mostKeys || w.s.keys.known["ann/0"] != nil || w.s.keys.known["ann/1"] == nil {
-		t.Errorf("%d keys are known", n)
+// fill has a host take so many keys, a nanosecond apart.
+func (w *world) fill(host string, n int) {
+	for i := range n {
+		w.s.keys.take(&keyed{slot: fmt.Sprint(host, "/", i), call: CallID{host, fmt.Sprint(i)}, received: 1, since: w.now}, w.now, IdempotencyWindow)
+		w.now++
 	}
 }
 
-// TestKeysThatWereGivenBackLeaveNothingBehind: the queue does not grow with them.
-func TestKeysThatWereGivenBackLeaveNothingBehind(t *testing.T) {
-	w := fire(t)
-	w.exited("a")
-	for i := range 100 {
-		id := fmt.Sprint("held-", i)
-		sameKinds(t, w.submit(id, "x", key("k", "s"), waits(1_000)), "call.held")
-		w.waited(id)
+// wantKeys holds what is kept of keys together.
+func (w *world) wantKeys(host string, ofHost, all int) {
+	w.t.Helper()
+	k, counted := w.s.keys, map[string]int{}
+	for _, x := range k.queue {
+		counted[x.call.Host]++
+		if k.known[x.slot] != x {
+			w.t.Fatalf("%+v is queued and not known", x)
+		}
 	}
-	if len(w.s.keys.known) != 0 || len(w.s.keys.queue) > 1 {
-		t.Errorf("%d keys are known, %d are queued", len(w.s.keys.known), len(w.s.keys.queue))
+	if !reflect.DeepEqual(counted, k.of) || len(k.queue) != len(k.known) || len(k.queue) != all || k.of[host] != ofHost {
+		w.t.Errorf("%d keys of %s and %d of all are known, want %d and %d", k.of[host], host, len(k.queue), ofHost, all)
+	}
+}
+
+// TestKeysOfOneHostAreBounded: its oldest makes room once it has expired; until then a
+// call under a further key is refused, and one without a key, or of another host, is not.
+func TestKeysOfOneHostAreBounded(t *testing.T) {
+	w := fire(t, func(p *PeerConfig) { p.Inflight = 8 })
+	w.fill("ann", 3)
+	w.fill("local", mostKeysOfOne)
+	w.wantRefused(w.submit("first", "x", key("k", "s")), CodeOverloaded, "50000 idempotency keys of this host and 50003 of all hosts are known")
+	sameKinds(t, w.submit("plain", "x"), "call.routed")
+	sameKinds(t, w.submit("hers", "x", key("k", "s"), func(d *CallReceived) { d.Host = "ann" }), "call.routed")
+	w.now += IdempotencyWindow - mostKeysOfOne
+	sameKinds(t, w.submit("first", "x", key("k", "s")), "call.routed")
+	w.wantRefused(w.submit("second", "x", key("l", "s")), CodeOverloaded, "none has expired")
+	w.wantJoined(w.submit("again", "x", key("k", "s")), "first")
+	w.wantKeys("local", mostKeysOfOne, mostKeysOfOne+4)
+	if w.s.keys.known["local/0"] != nil || w.s.keys.known["local/1"] == nil || w.s.keys.known["ann/0"] == nil {
+		t.Errorf("another key made room than the oldest of the host")
+	}
+}
+
+func TestKeysOfAllHostsAreBounded(t *testing.T) {
+	w := fire(t, func(p *PeerConfig) { p.Inflight = 8 })
+	w.fill("ann", mostKeysOfOne)
+	w.fill("bob", mostKeysOfOne)
+	w.wantRefused(w.submit("first", "x", key("k", "s")), CodeOverloaded, "0 idempotency keys of this host and 100000 of all hosts are known")
+	w.now += IdempotencyWindow - mostKeys
+	sameKinds(t, w.submit("first", "x", key("k", "s")), "call.routed")
+	w.wantRefused(w.submit("second", "x", key("l", "s")), CodeOverloaded, "none has expired")
+	w.wantKeys("ann", mostKeysOfOne-1, mostKeys)
+	w.now += 7*IdempotencyWindow + mostKeysOfOne
+	w.see(IntakeShed{Count: 1, Code: CodeOverloaded})
+	w.wantKeys("ann", 0, mostKeysOfOne+1)
+}
+
+// TestKeysThatWereGivenBackLeaveNothingBehind, wherever they stand.
+func TestKeysThatWereGivenBackLeaveNothingBehind(t *testing.T) {
+	w := fire(t, func(p *PeerConfig) { p.Inflight = 8 })
+	w.exited("a")
+	for _, id := range []string{"h1", "h2", "h3"} {
+		sameKinds(t, w.submit(id, "x", key(id, "s"), waits(1_000)), "call.held")
+	}
+	for i, id := range []string{"h2", "h3", "h1"} {
+		w.waited(id)
+		w.wantKeys("local", 2-i, 2-i)
 	}
 }
 

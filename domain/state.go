@@ -127,7 +127,7 @@ func NewState() *State {
 		calls:       map[string]*call{},
 		knownNaming: map[string]bool{},
 		ids:         recentIDs{seen: map[string]int64{}},
-		keys:        keyring{known: map[string]*keyed{}},
+		keys:        newKeyring(),
 		paused:      newShelf(),
 		ended:       newShelf(),
 		contexts:    []string{DefaultContext},

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -32,4 +33,27 @@ func TestParseTraceDropsWhatIsMalformed(t *testing.T) {
 			t.Errorf("%.40q (%d bytes) became %.40q", state, len(state), got.State)
 		}
 	}
+}
+
+// FuzzParseTrace: what is taken is in the form of the specification, fits an event and a
+// line of JSON as it is, and is taken again.
+func FuzzParseTrace(f *testing.F) {
+	f.Add("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "rojo=00f067aa0ba902b7, congo=t61rcWkgMzE")
+	f.Add("00-00000000000000000000000000000000-00f067aa0ba902b7-01", "a=b")
+	f.Add("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a@b=c,")
+	parent := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+	zero := regexp.MustCompile(`^00-(0{32}|.{32}-0{16})`)
+	state := regexp.MustCompile(`^[ \t]*[a-z0-9][a-z0-9_*/@-]*=[ -+\--<>-~]+[ \t]*(,[ \t]*[a-z0-9][a-z0-9_*/@-]*=[ -+\--<>-~]+[ \t]*)*$`)
+	f.Fuzz(func(t *testing.T, p, s string) {
+		x := ParseTrace(p, s)
+		if x.Parent != "" && (x.Parent != p || !parent.MatchString(p) || zero.MatchString(p)) || x.Parent == "" && parent.MatchString(p) && !zero.MatchString(p) {
+			t.Errorf("parent %q became %q", p, x.Parent)
+		}
+		if x.State != "" && (x.State != s || x.Parent == "" || len(s) > 512 || !state.MatchString(s)) {
+			t.Errorf("state %q became %q", s, x.State)
+		}
+		if ParseTrace(x.Parent, x.State) != x {
+			t.Errorf("%+v is not taken again", x)
+		}
+	})
 }

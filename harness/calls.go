@@ -231,7 +231,7 @@ func (l *Loop) admit(in *input, now int64) {
 func (l *Loop) admitCall(in *input, d domain.CallReceived, now int64) {
 	d.CarriesKey = l.state.CarriesKey(d, in.arguments)
 	goesOn := continues(d)
-	first, keyed := l.state.KeyTaken(d)
+	first, keyed := l.state.KeyTaken(now, d)
 	if !keyed {
 		l.nameSubmission(in, &d)
 	}

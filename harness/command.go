@@ -94,7 +94,7 @@ type decided struct {
 // will be. If ctx ends before the loop has taken the command, it is not
 // recorded and never will be. Safe for concurrent use.
 func (l *Loop) Command(ctx context.Context, d domain.OperatorCommanded, arguments []byte) (CommandReply, error) {
-	if r, refused := l.refuseCommand(d); refused {
+	if r, refused := l.refuseCommand(ctx, d); refused {
 		return r, nil
 	}
 	d.Arguments, d.Calls = nil, 0
@@ -125,7 +125,7 @@ func (l *Loop) Command(ctx context.Context, d domain.OperatorCommanded, argument
 }
 
 // refuseCommand answers a command that cannot be recorded.
-func (l *Loop) refuseCommand(d domain.OperatorCommanded) (r CommandReply, refused bool) {
+func (l *Loop) refuseCommand(ctx context.Context, d domain.OperatorCommanded) (r CommandReply, refused bool) {
 	if problem := l.unfit(d); problem != "" {
 		for _, word := range []*string{&d.By, &d.Peer, &d.Call, &d.Tool} {
 			*word = string(l.cfg.Redact([]byte(*word))) // they go into the answer
@@ -134,12 +134,24 @@ func (l *Loop) refuseCommand(d domain.OperatorCommanded) (r CommandReply, refuse
 		r.Code, r.Reason = domain.CodeBadRequest, problem
 		return r, true
 	}
-	if d.Verb == domain.VerbErase && l.cfg.Payloads == nil {
+	if d.Verb == domain.VerbErase && !l.everKept(ctx) {
 		r = l.commandReply(d)
 		r.Code, r.Reason = domain.CodePayloadNotKept, "this data directory keeps no payloads, and never has"
 		return r, true
 	}
 	return r, false
+}
+
+// everKept reports whether there may be anything to erase.
+func (l *Loop) everKept(ctx context.Context) bool {
+	if l.cfg.Payloads == nil {
+		return false
+	}
+	if l.cfg.Keep {
+		return true
+	}
+	ever, err := l.cfg.Payloads.Ever(ctx)
+	return ever || err != nil // what is wrong is found when it is counted
 }
 
 var operatorName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

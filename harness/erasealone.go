@@ -15,7 +15,7 @@ import (
 // carries it out. redact takes secrets out by value.
 func EraseAlone(ctx context.Context, log *store.Log, p KeptPayloads, clock Clock, redact func([]byte) []byte, d domain.OperatorCommanded) (CommandReply, error) {
 	l := &Loop{cfg: Config{Log: logReader{log, log.Reader()}, Payloads: p, Redact: redact}, state: domain.NewState()}
-	if r, refused := l.refuseCommand(d); refused {
+	if r, refused := l.refuseCommand(ctx, d); refused {
 		return r, nil
 	}
 	if err := Fold(ctx, log.Reader(), log.ID(), l.state); err != nil {

@@ -84,6 +84,19 @@ func TestAnIDThatIsUsedAgainIsNotTheFirstCall(t *testing.T) {
 	}, func(c *EngineConfig) { c.Config.Idempotency = 7 * 24 * 3_600_000 })
 }
 
+// TestAKeyThatIsForgottenIsAKeyLikeAnyOther: its outcome is kept again.
+func TestAKeyThatIsForgottenIsAKeyLikeAnyOther(t *testing.T) {
+	inKept(t, nil, func(s *keptSim) {
+		s.finishNext(s.submit("local", keyedCall(`,"call_id":"a"`)), 0)
+		s.pass(8*time.Hour + time.Second)
+		again := s.finishNext(s.submit("local", keyedCall(`,"call_id":"b"`)), 1)
+		if again.Joined != 0 || again.CallID != "b" {
+			s.t.Errorf("the reply is %s", again.Encode())
+		}
+		s.wantJoined(s.submit("local", keyedCall(``)), again)
+	}, func(c *EngineConfig) { c.Config.Idempotency = 3_600_000 })
+}
+
 func TestProgressOfARepeatedCallIsThatOfTheFirst(t *testing.T) {
 	var told []string
 	inKept(t, nil, func(s *keptSim) {

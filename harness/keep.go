@@ -23,6 +23,8 @@ type Payloads interface {
 	PayloadReader
 	// Count returns of how many calls of a selection anything is kept.
 	Count(ctx context.Context, s payloads.Selection) (int64, error)
+	// Ever reports whether anything was ever kept.
+	Ever(ctx context.Context) (bool, error)
 	// Erase erases bytes and keys; when it returns nil they are gone.
 	Erase(ctx context.Context, s payloads.Selection) error
 }

@@ -165,7 +165,7 @@ func TestNothingIsKeptOfAPeerThatDoesNotSaySo(t *testing.T) {
 		}
 		s.wantResult("a", "")
 		r, err := s.loop.Command(s.t.Context(), domain.OperatorCommanded{By: "ann", Verb: domain.VerbErase, Host: "local"}, nil)
-		if err != nil || !r.Done || r.Erased.Calls != 0 {
+		if err != nil || r.Done || r.Code != domain.CodePayloadNotKept || len(r.Seqs) != 0 {
 			s.t.Errorf("%s, %v", r.Encode(), err)
 		}
 	})

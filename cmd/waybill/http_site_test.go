@@ -21,6 +21,7 @@ type posted struct {
 	header http.Header
 	id     json.RawMessage
 	args   json.RawMessage
+	meta   json.RawMessage
 }
 
 // way answers one request of a scripted endpoint; false leaves it to the usual answer.
@@ -66,6 +67,7 @@ func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Params struct {
 			Name      string
 			Arguments json.RawMessage
+			Meta      json.RawMessage `json:"_meta"`
 		}
 	}
 	body, err := io.ReadAll(r.Body)
@@ -73,7 +75,7 @@ func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	p := posted{verb: r.Method, method: m.Method, tool: m.Params.Name, header: r.Header.Clone(), id: m.ID, args: m.Params.Arguments}
+	p := posted{verb: r.Method, method: m.Method, tool: m.Params.Name, header: r.Header.Clone(), id: m.ID, args: m.Params.Arguments, meta: m.Params.Meta}
 	e.mu.Lock()
 	e.seen = append(e.seen, p)
 	e.mu.Unlock()

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -154,5 +155,37 @@ func TestATraceparentReachesThePeer(t *testing.T) {
 	}
 	if got := w.must(exitDone, "events", "--json", "--type", "call.received"); strings.Count(got, `"traceparent":`+quoted) != 2 {
 		t.Errorf("recorded: %s", got)
+	}
+}
+
+// TestATraceparentAndAKeyOverHTTP: an endpoint sees where a call belongs, and the call
+// once.
+func TestATraceparentAndAKeyOverHTTP(t *testing.T) {
+	e := &endpoint{}
+	site := newSites(t, map[string]*endpoint{"web": e})
+	w := newWorld(t, "")
+	yaml := "nats: {listen: \"127.0.0.1:0\"}\npeers:\n  web: {transport: http, endpoint: \"" + site.URL + "/web/mcp\"}\n"
+	if err := os.WriteFile(w.file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.ready()
+	s := w.serve()
+	call := []string{"call", "--json", "--wait", "10s", "--traceparent", aTraceparent, "--idempotency-key", "k", "charge"}
+	first := decode[keyedReply](t, w.must(exitDone, call...))
+	again := decode[keyedReply](t, w.must(exitDone, call...))
+	if again.Joined == 0 || !bytes.Equal(again.Result, first.Result) {
+		t.Errorf("first %+v, then %+v", first, again)
+	}
+	s.stop(syscall.SIGTERM)
+	var traces []string
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.seen {
+		if p.method == "tools/call" {
+			traces = append(traces, string(p.meta))
+		}
+	}
+	if e.ran != 1 || len(traces) != 1 || !strings.Contains(traces[0], `"traceparent":"`+aTraceparent+`"`) {
+		t.Errorf("it ran %d times; _meta is %q", e.ran, traces)
 	}
 }

@@ -20,7 +20,7 @@ func (n *narrator) tellJoined(x note, d domain.CallJoined) {
 
 // keyOf is the call that has the idempotency key of a submission, as far as is known.
 func (b *book) keyOf(asked domain.CallReceived) callBook {
-	id, _ := b.state.KeyTaken(asked)
+	id, _ := b.state.KeyTaken(b.now.time, asked)
 	c := b.calls[id.CallKey()]
 	if c == nil {
 		return callBook{}

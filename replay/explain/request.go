@@ -85,9 +85,9 @@ func (n *narrator) tellKey(x note, d domain.CallReceived) {
 		n.told.say("key", []note{x}, Facts{"key": d.Key, "call": d.Same},
 			"It came under an idempotency key, with the keyed digest %s; the same call has the digest %s under it.", brief(d.Key), brief(d.Same))
 	}
-	if d.Trace.Parent != "" {
-		n.told.say("trace", []note{x}, Facts{"traceparent": d.Trace.Parent, "tracestate": d.Trace.State},
-			"The host said where it belongs: traceparent %s, which goes to the peer with it.", word(d.Trace.Parent))
+	if trace := d.Trace; trace.Parent != "" {
+		n.told.say("trace", []note{x}, Facts{"traceparent": trace.Parent, "tracestate": trace.State},
+			"The host said where it belongs: traceparent %s, which goes to the peer with it.", word(trace.Parent))
 	}
 }
 
@@ -107,8 +107,8 @@ func (n *narrator) tellInput(x note, d domain.CallReceived) {
 	n.input = x
 	n.told.section = sectionExchange
 	facts := Facts{"time": when(x.time)}
-	if d.Trace.Parent != "" {
-		facts["traceparent"], facts["tracestate"] = d.Trace.Parent, d.Trace.State
+	if trace := d.Trace; trace.Parent != "" {
+		facts["traceparent"], facts["tracestate"] = trace.Parent, trace.State
 	}
 	var brought []string
 	if d.Input != nil {

@@ -242,6 +242,8 @@ func (m *million) follow(e domain.Event) {
 		m.holding(e.Seq, d)
 	case domain.CallRefused:
 		m.over(d.CallKey(), domain.StatusRefused)
+	case domain.CallJoined:
+		delete(m.byCall, d.CallKey())
 	case domain.CallSettled:
 		m.over(d.CallKey(), d.Status)
 	case domain.NamespaceMerged:

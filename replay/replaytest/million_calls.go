@@ -33,7 +33,18 @@ func (m *million) submitOne() {
 	case n < 130:
 		d.Problem = "arguments are no object"
 	}
+	keyed := m.chance.in(10) && d.Problem == ""
+	if keyed {
+		d.Key, d.Same = payload("key of "+id).HMAC, payload("same as "+id).HMAC
+		d.OutcomeOnly = m.State.KeepsOutcome(d)
+		d.Kept = d.Kept || d.OutcomeOnly
+	}
 	m.observe(d, nil)
+	if keyed && m.chance.in(500) {
+		again := d
+		again.ID, again.DuplicateOf, again.Kept, again.OutcomeOnly = domain.GeneratedPrefix+id, id, false, false
+		m.observe(again, nil)
+	}
 	if m.chance.in(10) && m.byCall[d.CallKey()] == nil { // under an id that may be taken by now
 		m.observe(d, nil)
 	}

@@ -60,6 +60,17 @@ func (p *DB) Count(ctx context.Context, s Selection) (n int64, err error) {
 	return n, nil
 }
 
+// Ever reports whether anything was ever kept of a call, erased or not.
+func (p *DB) Ever(ctx context.Context) (ever bool, err error) {
+	ctx, done, err := p.take(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	err = p.conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM stories)`).Scan(&ever)
+	return ever, err
+}
+
 // atOnce is how many calls are erased in one transaction: saving waits for it.
 const atOnce = 32
 

@@ -24,6 +24,9 @@ func TestOutcomesAndTheRestHaveTimesOfTheirOwn(t *testing.T) {
 			t.Errorf("%+v: %d, %v; want %d", s, n, err, want)
 		}
 	}
+	if ever, err := p.Ever(ctx); ever || err != nil {
+		t.Errorf("something was kept: %v", err)
+	}
 	fill(1)
 	count(Selection{Before: 1_000, Only: Whole}, 40)
 	count(Selection{Before: 1_000, Only: Outcomes}, 40)
@@ -44,4 +47,7 @@ func TestOutcomesAndTheRestHaveTimesOfTheirOwn(t *testing.T) {
 	wantGone(t, p, 601, 900)
 	wantGone(t, p, 603, 900)
 	count(Selection{Host: "ann"}, 0)
+	if ever, err := p.Ever(ctx); !ever || err != nil {
+		t.Errorf("nothing was ever kept: %v", err)
+	}
 }

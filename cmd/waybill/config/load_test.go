@@ -62,6 +62,7 @@ hosts: {}
 payloads: none
 payload_retention: 30d
 moved_window: 10m
+idempotency_window: 24h
 peers:
   notes:
     transport: stdio
