@@ -102,7 +102,7 @@ func (c outcomeCmd) whole(a *app) func(context.Context, *remote, []byte) ([]byte
 		whole, err := svc.fetchParts(ctx, c.id().ID, reply)
 		if err != nil {
 			a.progress("waybill: the result could not be fetched in parts: %v", err)
-			return reply, nil //nolint:nilerr // the reply stands without it
+			return reply, nil
 		}
 		return whole, nil
 	}
