@@ -43,9 +43,9 @@ func (s *server) explain(ctx context.Context, r *bus.Request) {
 	x, err := explain.Call(ctx, logfile.Log{Reader: s.log.Reader()}, id.CallKey())
 	switch {
 	case errors.Is(err, explain.ErrNoCall):
-		s.refuseRead(r, harness.Reply{Code: domain.CodeUnknownCall, Reason: "this host has no call of this id in the log"}, 404)
+		s.refuseRead(r, harness.Reply{CallID: id.ID, Code: domain.CodeUnknownCall, Reason: "this host has no call of this id in the log"}, 404)
 	case ctx.Err() != nil:
-		s.refuseRead(r, harness.Reply{Code: domain.CodeExplainTooLong, Reason: "the log is too long to be explained while you wait: use waybill-audit explain on the log or a backup"}, 504)
+		s.refuseRead(r, harness.Reply{CallID: id.ID, Code: domain.CodeExplainTooLong, Reason: "the log is too long to be explained while you wait: use waybill-audit explain on the log or a backup"}, 504)
 	default:
 		s.answer(ctx, r, func(context.Context, *bus.Request) (any, error) { return &explanation{x}, err })
 	}
@@ -63,7 +63,8 @@ func (explainCmd) Help() string {
 func (c explainCmd) Run(a *app) error {
 	x, err := c.explained(a)
 	if errors.Is(err, explain.ErrNoCall) {
-		return &exitError{exit: exitRefused, code: string(domain.CodeUnknownCall), err: err}
+		return &exitError{exit: exitRefused, code: string(domain.CodeUnknownCall),
+			err: fmt.Errorf("host %s has no call %s in the log: give the call_id of its reply, and --host if another host made it: %w", c.id().Host, c.id().ID, err)}
 	}
 	if err != nil {
 		return err

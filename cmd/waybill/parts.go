@@ -116,16 +116,20 @@ func (s *server) part(ctx context.Context, r *bus.Request) {
 	}
 	_ = json.Unmarshal(r.Data, &ask) // what cannot be read begins at the beginning
 	id, offset := callOf(r), ask.Offset
+	if offset < 0 {
+		s.refuseRead(r, harness.Reply{CallID: id.ID, Code: domain.CodeBadRequest, Reason: fmt.Sprintf("offset %d is below 0", offset)}, 400)
+		return
+	}
 	x, ok := s.parts.get(id)
 	if !ok {
 		reply, err := outcomeOf(ctx, s.log.Reader(), s.payloads, id)
 		if x = largeOf(reply); err != nil || x.bytes == nil {
-			s.refuseRead(r, harness.Reply{Code: domain.CodeOutcomeLost, Reason: "the result of this call is not there any more, or there never was one; see outcome"}, 410)
+			s.refuseRead(r, harness.Reply{CallID: id.ID, Code: domain.CodeOutcomeLost, Reason: "the result of this call is not there any more, or there never was one; see outcome"}, 410)
 			return
 		}
 	}
-	if offset < 0 || offset > len(x.bytes) {
-		s.refuseRead(r, harness.Reply{Code: domain.CodeBadRequest, Reason: fmt.Sprintf("offset %d: there are %d bytes", offset, len(x.bytes))}, 400)
+	if offset > len(x.bytes) {
+		s.refuseRead(r, harness.Reply{CallID: id.ID, Code: domain.CodeBadRequest, Reason: fmt.Sprintf("offset %d: there are %d bytes", offset, len(x.bytes))}, 400)
 		return
 	}
 	end := min(len(x.bytes), offset+(s.service.MaxReply()-partRoom)/4*3)

@@ -40,7 +40,7 @@ func (s *server) answer(ctx context.Context, r *bus.Request, read func(context.C
 // refuseRead answers a read that has no answer, in the form of every refusal.
 func (s *server) refuseRead(r *bus.Request, why harness.Reply, number int) {
 	reply := harness.Refused(why.Code, why.Reason, s.log.ID())
-	reply.Size = why.Size
+	reply.Size, reply.CallID = why.Size, why.CallID
 	_ = r.Respond(reply.Encode(), string(reply.Code), number)
 }
 

@@ -58,7 +58,7 @@ func (a *app) runningFor(f *config.File, dial func(context.Context, harness.Run)
 		return nil, fmt.Errorf("the service (pid %d) runs and is asked over NATS, but %w; see that a server runs where nats.url says", run.PID, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the service (pid %d) does not answer at %s: %w", run.PID, run.URL, err)
+		return nil, fmt.Errorf("the service (pid %d) cannot be asked at %s: %w", run.PID, run.URL, err)
 	}
 	return &remote{*run, c}, nil
 }

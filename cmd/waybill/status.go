@@ -35,6 +35,9 @@ func (c statusCmd) Run(a *app) error {
 		return err
 	}
 	svc, err := a.running(f, localHost)
+	if err != nil && !c.wantJSON() { // what the files say is known all the same
+		return errors.Join(doc.Print(a.out), err)
+	}
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ type Violation struct {
 var ErrUnreachable = errors.New("no NATS server can be reached")
 
 // ErrKeyRefused says that a server answers and does not know the key.
-var ErrKeyRefused = errors.New("the credentials belong to another data directory, or the server's configuration lacks them")
+var ErrKeyRefused = errors.New("they were made after the server was started (restart the service, or have an outside server load nats-accounts.conf again), or belong to another data directory")
 
 // ErrRequestTooLarge says that a request does not fit one message. It was not sent.
 var ErrRequestTooLarge = errors.New("the request is larger than one NATS message may be")

@@ -53,7 +53,7 @@ func (w Wanted) Add() (Added, error) {
 	if err != nil {
 		return Added{}, err
 	}
-	return Added{user, append(append([]string{}, made...), contexts...), w.next(len(made) > 0)}, stale
+	return Added{user, append(append([]string{}, made...), contexts...), w.next(len(made) > 0 && stale == nil)}, stale
 }
 
 // Print tells people what has been made.
@@ -81,6 +81,8 @@ func (w Wanted) next(fresh bool) []string {
 	}
 	switch {
 	case !fresh:
+	case w.File.NATS.URL != "" && w.Role != access.RoleHost:
+		list = append(list, "have the NATS server load "+filepath.Join(w.Dir, access.AccountsFile)+" again, twice (nats-server --signal reload): what the new account may read is linked the second time; or restart it")
 	case w.File.NATS.URL != "":
 		list = append(list, "have the NATS server load "+filepath.Join(w.Dir, access.AccountsFile)+" again (nats-server --signal reload)")
 	case w.Running:
@@ -153,7 +155,7 @@ func find(dir string, role access.Role, name string) (access.UserInfo, error) {
 // Reach says how clients on this machine reach NATS.
 func Reach(f *config.File) access.Reach {
 	if f.NATS.URL != "" {
-		return access.Reach{URL: f.NATS.URL, CA: f.NATS.TLS.CA}
+		return access.Reach{URL: f.NATS.URL, CA: f.NATS.TLS.CA, Cert: f.NATS.TLS.Cert, Key: f.NATS.TLS.Key}
 	}
-	return access.ReachOf(f.NATS.Listen, f.NATS.TLS.Cert != "")
+	return access.ReachOf(f.NATS.Listen, f.NATS.TLS.Cert)
 }

@@ -1,9 +1,12 @@
 package access
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,13 +21,14 @@ const ContextDir = "context"
 
 // Reach says how clients reach the server, as far as that is known.
 type Reach struct {
-	URL string // of one server or several joined by commas; empty where the port is not known
-	CA  string // file of the authority of its certificate; empty for those of the system
+	URL       string // of one server or several joined by commas; empty where the port is not known
+	CA        string // file of the authority of its certificate, or the certificate itself; empty for the authorities of the system
+	Cert, Key string // files of the client's certificate and its key, where the server wants one
 }
 
 // ReachOf is where clients on this machine reach the embedded server that listens
-// there.
-func ReachOf(listen string, encrypted bool) Reach {
+// there, with a certificate or without (""). They take that certificate and no other.
+func ReachOf(listen, certificate string) Reach {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || port == "0" {
 		return Reach{}
@@ -33,16 +37,16 @@ func ReachOf(listen string, encrypted bool) Reach {
 		host = "127.0.0.1"
 	}
 	scheme := "nats://"
-	if encrypted {
+	if certificate != "" {
 		scheme = "tls://"
 	}
-	return Reach{URL: scheme + net.JoinHostPort(host, port)}
+	return Reach{URL: scheme + net.JoinHostPort(host, port), CA: certificate}
 }
 
 // WriteContexts makes a context of the nats command line for each user that a person
-// may be, and reports the paths of the files it made. It creates what is missing and
-// touches nothing that exists. The files have no secrets: they name those of the
-// seeds.
+// may be, and reports the paths of the files it made. It creates what is missing, and
+// writes anew what is as it was written but says another place than at; what a person
+// has edited stays. The files have no secrets: they name those of the seeds.
 func WriteContexts(dir string, at Reach) (made []string, err error) {
 	c, err := LoadCredentials(dir)
 	if err != nil {
@@ -56,7 +60,7 @@ func WriteContexts(dir string, at Reach) (made []string, err error) {
 	}
 	for _, f := range c.people() {
 		path := filepath.Join(dir, ContextDir, f.file+".json")
-		fresh, err := createFile(path, contextOf(filepath.Join(dir, f.file+seedSuffix), f.user, at), 0o600)
+		fresh, err := putContext(path, contextOf(filepath.Join(dir, f.file+seedSuffix), f.user, at), at)
 		if err != nil {
 			return made, err
 		}
@@ -65,6 +69,42 @@ func WriteContexts(dir string, at Reach) (made []string, err error) {
 		}
 	}
 	return made, nil
+}
+
+// putContext makes one context, or writes it anew.
+func putContext(path string, want []byte, at Reach) (bool, error) {
+	have, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return createFile(path, want, 0o600)
+	case err != nil:
+		return false, fmt.Errorf("read the NATS context: %w", err)
+	case at.URL == "" || bytes.Equal(have, want) || !contextAsWritten(have):
+		return false, nil
+	}
+	return true, replaceFile(path, want, 0o600)
+}
+
+// contextAsWritten reports whether a context is in the very form that contextOf gives it.
+func contextAsWritten(b []byte) bool {
+	var c natsContext
+	return json.Unmarshal(b, &c) == nil && bytes.Equal(c.bytes(), b)
+}
+
+// natsContext is the file of a context, in the form of the nats command line.
+type natsContext struct {
+	Description string `json:"description"`
+	URL         string `json:"url,omitempty"`
+	NKey        string `json:"nkey"`
+	CA          string `json:"ca,omitempty"`
+	Cert        string `json:"cert,omitempty"`
+	Key         string `json:"key,omitempty"`
+	InboxPrefix string `json:"inbox_prefix"`
+}
+
+func (c natsContext) bytes() []byte {
+	b, _ := json.MarshalIndent(c, "", "  ") // cannot fail: strings
+	return append(b, '\n')
 }
 
 // person is a user with the name of its files.
@@ -88,16 +128,9 @@ func (c Credentials) people() []person {
 	return list
 }
 
-// contextOf is the file of a context, in the form of the nats command line.
+// contextOf is the context of one user.
 func contextOf(seed string, id Identity, at Reach) []byte {
-	b, _ := json.MarshalIndent(struct { // cannot fail: strings
-		Description string `json:"description"`
-		URL         string `json:"url,omitempty"`
-		NKey        string `json:"nkey"`
-		CA          string `json:"ca,omitempty"`
-		InboxPrefix string `json:"inbox_prefix"`
-	}{"Waybill: " + id.name, at.URL, seed, at.CA, InboxPrefix(id.name)}, "", "  ")
-	return append(b, '\n')
+	return natsContext{"Waybill: " + id.name, at.URL, seed, at.CA, at.Cert, at.Key, InboxPrefix(id.name)}.bytes()
 }
 
 // UserInfo says where what belongs to a user is. Its JSON form is a contract.

@@ -34,10 +34,21 @@ func TestEachPersonHasAContext(t *testing.T) {
 	if mode := must[fs.FileInfo](t)(os.Stat(path)).Mode().Perm(); mode != 0o600 {
 		t.Errorf("mode %v", mode)
 	}
+	if made := must[[]string](t)(WriteContexts(dir, Reach{})); len(made) != 0 {
+		t.Errorf("made %v again, where nothing is known", made)
+	}
+	moved := must[[]string](t)(WriteContexts(dir, Reach{URL: "tls://c:3", CA: "/ca.pem", Cert: "/cert.pem", Key: "/key.pem"}))
+	var now map[string]string
+	if err := json.Unmarshal(must[[]byte](t)(os.ReadFile(path)), &now); err != nil || len(moved) != len(want) {
+		t.Fatalf("%v, wrote %v", err, moved)
+	}
+	if now["url"] != "tls://c:3" || now["cert"] != "/cert.pem" || now["key"] != "/key.pem" || now["nkey"] != doc["nkey"] {
+		t.Errorf("moved to %v", now)
+	}
 	if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if made := must[[]string](t)(WriteContexts(dir, Reach{})); len(made) != 0 || string(must[[]byte](t)(os.ReadFile(path))) != "{}" {
+	if made := must[[]string](t)(WriteContexts(dir, Reach{URL: "tls://c:3", CA: "/ca.pem", Cert: "/cert.pem", Key: "/key.pem"})); len(made) != 0 || string(must[[]byte](t)(os.ReadFile(path))) != "{}" {
 		t.Errorf("made %v again, or wrote over an edited one", made)
 	}
 	hosts := must[[]UserInfo](t)(ListUsers(dir, RoleHost))
@@ -52,21 +63,21 @@ func TestEachPersonHasAContext(t *testing.T) {
 
 func TestWhereTheEmbeddedServerIsReached(t *testing.T) {
 	for _, tc := range []struct {
-		listen    string
-		encrypted bool
-		want      string
+		listen      string
+		certificate string
+		want        string
 	}{
-		{"127.0.0.1:4222", false, "nats://127.0.0.1:4222"},
-		{"localhost:1", false, "nats://localhost:1"},
-		{"0.0.0.0:4222", true, "tls://127.0.0.1:4222"},
-		{":4222", true, "tls://127.0.0.1:4222"},
-		{"[::]:4222", true, "tls://127.0.0.1:4222"},
-		{"[::1]:4222", false, "nats://[::1]:4222"},
-		{"example.org:4222", true, "tls://example.org:4222"},
-		{"127.0.0.1:0", false, ""},
-		{"", false, ""},
+		{"127.0.0.1:4222", "", "nats://127.0.0.1:4222"},
+		{"localhost:1", "", "nats://localhost:1"},
+		{"0.0.0.0:4222", "/c.pem", "tls://127.0.0.1:4222"},
+		{":4222", "/c.pem", "tls://127.0.0.1:4222"},
+		{"[::]:4222", "/c.pem", "tls://127.0.0.1:4222"},
+		{"[::1]:4222", "", "nats://[::1]:4222"},
+		{"example.org:4222", "/c.pem", "tls://example.org:4222"},
+		{"127.0.0.1:0", "", ""},
+		{"", "", ""},
 	} {
-		if got := ReachOf(tc.listen, tc.encrypted); got.URL != tc.want {
+		if got := ReachOf(tc.listen, tc.certificate); got.URL != tc.want || got.URL != "" && got.CA != tc.certificate {
 			t.Errorf("%q: %q, want %q", tc.listen, got.URL, tc.want)
 		}
 	}
