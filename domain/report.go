@@ -1,6 +1,9 @@
 package domain
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Report is what check, serve and peers show: a copy of the state that a
 // person or a program can read. Its JSON form is a contract.
@@ -97,6 +100,34 @@ func (s *State) Report(logID string) Report {
 		}
 	}
 	return r
+}
+
+// ReportFor is Report for a host: one that may not use everything is told of what it may
+// use, and of nothing else.
+func (s *State) ReportFor(host, logID string) Report {
+	r := s.Report(logID)
+	h, ok := s.Config.host(host)
+	if ok && h.Peers == nil && h.Tools == nil {
+		return r
+	}
+	r.Peers = slices.DeleteFunc(r.Peers, func(p PeerReport) bool { return !ok || !h.reaches(p.Name) })
+	for i, p := range r.Peers {
+		r.Peers[i].Tools = slices.DeleteFunc(p.Tools, func(t ToolReport) bool { return !h.uses(t.Canonical, p.Name) })
+	}
+	r.Namespaces = slices.DeleteFunc(r.Namespaces, func(n NamespaceReport) bool { return !ok || n.Context != contextKey(h.Context) })
+	r.Collisions = slices.DeleteFunc(r.Collisions, func(c CollisionReport) bool { return !ok || !h.contends(c) })
+	return r
+}
+
+// contends reports whether every tool that claims a name is of a peer that the host may
+// use: else it would learn of others.
+func (h HostConfig) contends(c CollisionReport) bool {
+	for _, o := range c.Candidates {
+		if !h.uses(c.Name, o.Peer) {
+			return false
+		}
+	}
+	return c.Context == contextWord(contextKey(h.Context))
 }
 
 // toolsByPeer lists what is routable in the default context.

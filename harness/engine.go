@@ -201,6 +201,13 @@ func (e *Engine) Report(ctx context.Context) (domain.Report, error) {
 	return r, err
 }
 
+// ReportFor is Report for a host, which is told of no more than it may use.
+func (e *Engine) ReportFor(ctx context.Context, host string) (domain.Report, error) {
+	var r domain.Report
+	err := e.Loop.Ask(ctx, func(s *domain.State) { r = s.ReportFor(host, e.log.ID()) })
+	return r, err
+}
+
 // CallOnce hands a call to the intake and waits for its one reply. When ctx ends
 // first the service is stopped, which settles the call, and that is the reply.
 func (e *Engine) CallOnce(ctx context.Context, host string, request []byte, trace domain.Trace) (Reply, error) {

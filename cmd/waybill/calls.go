@@ -36,6 +36,9 @@ func (c oneCall) id() domain.CallID {
 // ask sends a verb about the call to the running service; nil where none runs. then, if
 // not nil, goes on with the reply while the connection is there.
 func (c oneCall) ask(a *app, verb string, then ...func(context.Context, *remote, []byte) ([]byte, error)) (reply []byte, code string, err error) {
+	if id := c.id(); !domain.ValidName(id.Host) {
+		return nil, "", usageError(fmt.Errorf("%q is no name of a host: give CALL_ID, or HOST/CALL_ID", id.Host))
+	}
 	f, err := a.load(c.file())
 	if err != nil {
 		return nil, "", err

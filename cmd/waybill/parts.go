@@ -24,7 +24,7 @@ const (
 	partsTime  = 10 * time.Minute
 )
 
-// parts holds large results in memory; the oldest go first. A restart loses them, and
+// parts holds large results in memory; of the host that holds most, the oldest go first. A restart loses them, and
 // what is kept of payloads stands in for them where the policy keeps any.
 type parts struct {
 	mu    sync.Mutex
@@ -53,9 +53,32 @@ func (p *parts) put(id domain.CallID, reply harness.Reply) {
 	p.drop(id)
 	x.until = p.now().Add(partsTime)
 	p.whole[id], p.order, p.size = x, append(p.order, id), p.size+len(x.bytes)
-	for p.size > partsBytes || p.now().After(p.whole[p.order[0]].until) {
+	for p.now().After(p.whole[p.order[0]].until) {
 		p.drop(p.order[0])
 	}
+	for p.size > partsBytes {
+		p.drop(p.oldestOf(p.heaviest()))
+	}
+}
+
+// heaviest is the host that holds most: it makes room for the others.
+func (p *parts) heaviest() (host string) {
+	held := map[string]int{}
+	for _, id := range p.order {
+		if held[id.Host] += len(p.whole[id].bytes); held[id.Host] > held[host] {
+			host = id.Host
+		}
+	}
+	return host
+}
+
+func (p *parts) oldestOf(host string) domain.CallID {
+	for _, id := range p.order {
+		if id.Host == host {
+			return id
+		}
+	}
+	return p.order[0]
 }
 
 func largeOf(r harness.Reply) large {

@@ -73,8 +73,17 @@ func TestPartsAreBounded(t *testing.T) {
 	if len(p.whole) != 8 || len(p.order) != 8 || p.size > partsBytes {
 		t.Errorf("%d held, %d in order, %d bytes", len(p.whole), len(p.order), p.size)
 	}
+	other := domain.CallID{Host: "quiet", ID: "q"}
+	p.put(other, harness.Reply{Result: []byte("small")})
+	for n := 20; n < 40; n++ { // a host that holds much makes room by itself
+		put(n, partsBytes/8)
+	}
+	if _, ok := p.get(other); !ok || !held(39) {
+		t.Error("a host drove the result of another away")
+	}
+	p.drop(other)
 	now = now.Add(partsTime + 1)
-	if held(10) {
+	if held(39) {
 		t.Error("held beyond its time")
 	}
 	put(11, 1)

@@ -73,8 +73,8 @@ func (s *server) settledReport(ctx context.Context, r *bus.Request) (any, error)
 	return s.report(context.WithoutCancel(ctx), r)
 }
 
-func (s *server) report(ctx context.Context, _ *bus.Request) (any, error) {
-	r, err := s.engine.Report(ctx)
+func (s *server) report(ctx context.Context, req *bus.Request) (any, error) {
+	r, err := s.engine.ReportFor(ctx, req.Host)
 	return &reportReply{r, 4096}, err
 }
 

@@ -245,12 +245,12 @@ func (s *server) handlers() bus.Handlers {
 			"check":   func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.settledReport) },
 			"peers":   func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.report) },
 			"tools":   func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.tools) },
-			"cancel":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.cancel) },
 			"outcome": s.outcome,
 			"part":    s.part,
 			"explain": s.explain,
 			"status":  func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.status) },
 		},
+		Quick: map[string]func(context.Context, *bus.Request){"cancel": func(ctx context.Context, r *bus.Request) { s.answer(ctx, r, s.cancel) }},
 		Order: map[string]func(context.Context, *bus.Request){domain.VerbRevive: s.revive, domain.VerbResend: s.resend, domain.VerbErase: s.erase,
 			domain.VerbApprove: s.approve},
 	}

@@ -6,12 +6,17 @@ import (
 	"time"
 )
 
-// pool runs reads: a fixed number at once, a fixed number waiting.
+// pool runs reads: a fixed number at once, a fixed number waiting, and no more than a
+// quarter of all of one host, so that a host that asks without end leaves the others room.
 type pool struct {
 	jobs    chan job
 	timeout time.Duration
 	close   sync.Once
 	workers sync.WaitGroup
+
+	mu    sync.Mutex
+	most  int            // of one host
+	taken map[string]int // by host
 }
 
 type job struct {
@@ -21,7 +26,7 @@ type job struct {
 
 // newPool starts the workers; stop ends them.
 func newPool(workers, queue int, timeout time.Duration) *pool {
-	p := &pool{jobs: make(chan job, queue), timeout: timeout}
+	p := &pool{jobs: make(chan job, queue), timeout: timeout, most: max(1, (workers+queue)/4), taken: map[string]int{}}
 	for range workers {
 		p.workers.Go(p.work)
 	}
@@ -31,6 +36,7 @@ func newPool(workers, queue int, timeout time.Duration) *pool {
 func (p *pool) work() {
 	for j := range p.jobs {
 		p.run(j)
+		p.leave(j.request.Host)
 	}
 }
 
@@ -40,14 +46,36 @@ func (p *pool) run(j job) {
 	j.run(ctx, j.request)
 }
 
-// offer reports false if every place is taken. It must not be called after
-// stop.
+// offer reports false if every place is taken, or every one that its host may have. It
+// must not be called after stop.
 func (p *pool) offer(r *Request, run func(context.Context, *Request)) bool {
+	if !p.enter(r.Host) {
+		return false
+	}
 	select {
 	case p.jobs <- job{r, run}:
 		return true
 	default:
+		p.leave(r.Host)
 		return false
+	}
+}
+
+func (p *pool) enter(host string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken[host] >= p.most {
+		return false
+	}
+	p.taken[host]++
+	return true
+}
+
+func (p *pool) leave(host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken[host]--; p.taken[host] == 0 {
+		delete(p.taken, host)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -176,7 +177,7 @@ func setTLS(opts *server.Options, cfg ServerConfig) error {
 // A name is asked for nowhere: of names, only localhost is taken for what it says.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // ClientURL is the address for clients on this machine, with the port that was

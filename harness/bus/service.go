@@ -31,6 +31,8 @@ const (
 	pendingBytes    = 256 << 20
 
 	stopPatience = 5 * time.Second
+
+	quickWorkers = 2
 )
 
 // ServiceConfig describes the service that hosts talk to.
@@ -63,6 +65,10 @@ type Handlers struct {
 	// is taken the service replies "overloaded" (503).
 	Read map[string]func(context.Context, *Request)
 
+	// Quick answers the verbs that must not wait behind reads, such as giving up a
+	// call: as Read, on places of their own.
+	Quick map[string]func(context.Context, *Request)
+
 	// Order carries out what an operator orders, by verb. An order runs on a
 	// goroutine of its own, with a deadline, which it must keep, and may wait
 	// for what it leads to; beyond ServiceConfig.Orders the service replies
@@ -77,6 +83,7 @@ type Service struct {
 	h     Handlers
 	micro micro.Service
 	reads *pool
+	quick *pool
 	order *orders
 
 	mu      sync.RWMutex // held for reading while a request is handed over
@@ -105,6 +112,7 @@ func StartService(nc *nats.Conn, cfg ServiceConfig, h Handlers) (*Service, error
 	}
 	s.micro = m
 	s.reads = newPool(cfg.Readers, cfg.ReadQueue, cfg.ReadTimeout)
+	s.quick = newPool(quickWorkers, cfg.ReadQueue, cfg.ReadTimeout)
 	s.order = &orders{slots: make(chan struct{}, cfg.Orders), wait: cfg.OrderWait}
 	if err := s.listenAll(); err != nil {
 		s.Stop()
@@ -128,7 +136,7 @@ func checkService(cfg ServiceConfig, h Handlers) error {
 	if h.Call == nil {
 		return fmt.Errorf("no handler for %q", CallVerb)
 	}
-	for verb, handler := range h.Read {
+	for verb, handler := range h.reads() {
 		if handler == nil || !verbPattern.MatchString(verb) || slices.Contains(reservedVerbs, verb) {
 			return fmt.Errorf("verb %q cannot be read", verb)
 		}
@@ -181,7 +189,7 @@ func (s *Service) describe() micro.Config {
 }
 
 func (s *Service) listenAll() error {
-	for _, verb := range append([]string{CallVerb}, slices.Sorted(maps.Keys(s.h.Read))...) {
+	for _, verb := range append([]string{CallVerb}, slices.Sorted(maps.Keys(s.h.reads()))...) {
 		if err := s.listen(verb, RequestSubject(s.cfg.Prefix, verb, "*"), s.receive); err != nil {
 			return fmt.Errorf("endpoint %s: %w", verb, err)
 		}
@@ -237,9 +245,26 @@ func (s *Service) receive(verb string, m micro.Request) {
 		s.refuse(r, "shutting_down", "Waybill is stopping")
 	case verb == CallVerb:
 		s.h.Call(r)
-	case !s.reads.offer(r, s.h.Read[verb]):
-		s.refuse(r, "overloaded", "too many reads are waiting, ask again")
+	case !s.offer(r):
+		s.refuse(r, "overloaded", "too many reads are waiting, of all hosts or of this one: ask again")
 	}
+}
+
+func (s *Service) offer(r *Request) bool {
+	if quick := s.h.Quick[r.Verb]; quick != nil {
+		return s.quick.offer(r, quick)
+	}
+	return s.reads.offer(r, s.h.Read[r.Verb])
+}
+
+// reads are the verbs of hosts that are no calls.
+func (h Handlers) reads() map[string]func(context.Context, *Request) {
+	all := maps.Clone(h.Read)
+	if all == nil {
+		all = map[string]func(context.Context, *Request){}
+	}
+	maps.Copy(all, h.Quick)
+	return all
 }
 
 // ordered hands an order over, as receive does a request.
@@ -358,6 +383,7 @@ func (s *Service) Stop() {
 		s.mu.Unlock()
 	})
 	s.reads.stop()
+	s.quick.stop()
 }
 
 // Wait returns when every order that was handed over has been carried out. Call it

@@ -260,7 +260,7 @@ func TestAMalformedHostIsDroppedAndCounted(t *testing.T) {
 func TestReadsAreBoundedAndTheRestIsRefused(t *testing.T) {
 	started, release := make(chan struct{}, 8), make(chan struct{})
 	cfg := serviceConfig()
-	cfg.Readers, cfg.ReadQueue = 1, 1
+	cfg.Readers, cfg.ReadQueue = 1, 7 // of which one host may have two
 	h := echo()
 	h.Read["tools"] = func(_ context.Context, r *Request) {
 		started <- struct{}{}
