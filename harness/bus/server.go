@@ -200,7 +200,7 @@ func (s *Server) ClientURL() string {
 
 // InProcess makes a client connect without a socket. Permissions hold as they
 // do on a socket.
-func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.ns) }
+func (s *Server) InProcess() nats.Option { return nats.InProcessServer(inProcess{s.ns}) }
 
 // Close stops the server and returns when it is down and its files are closed.
 // It may be called again.
