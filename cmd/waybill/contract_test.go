@@ -241,6 +241,9 @@ func TestTheContractNamesTheVerbsOfTheService(t *testing.T) {
 	for verb := range s.handlers().Read {
 		verbs = append(verbs, verb)
 	}
+	for verb := range s.handlers().Quick {
+		verbs = append(verbs, verb)
+	}
 	for verb := range s.handlers().Order {
 		orders = append(orders, verb)
 	}

@@ -26,7 +26,7 @@ func (s *server) startReading() error {
 	conf := s.file.NATS
 	var err error
 	s.public, err = stream.NewPublic(s.users.Public, stream.PublicConfig{Prefix: prefix, LogID: id, Replicas: conf.Replicas, MaxAge: conf.MaxAge, Logger: log,
-		After: func(ctx context.Context) error { return s.publisher.CaughtUp(ctx, 1) }})
+		After: func(ctx context.Context) error { return s.publisher.CaughtUp(ctx, 1) }, Copy: s.publisher.Made})
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func printPublic(a *app, h *stream.PublicHealth) {
 	if h == nil {
 		return
 	}
-	fmt.Fprintf(a.out, "dashboards: %s, up to event %d, %d events behind\n", h.State, h.Position, h.Lag)
+	fmt.Fprintf(a.out, "dashboards: %s, up to event %d%s\n", h.State, h.Position, behind(h.State, h.Lag))
 	if h.Error != "" {
 		fmt.Fprintf(a.out, "  %s\n", h.Error)
 	}

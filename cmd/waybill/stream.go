@@ -118,7 +118,7 @@ func printStreams(a *app, service []byte) {
 	if json.Unmarshal(service, &r) != nil {
 		return // another version answers
 	}
-	fmt.Fprintf(a.out, "stream: %s, %d events behind\nheads: signed up to event %d, published up to %d\n", r.Publisher.State, r.Publisher.Lag, r.Checkpoints.Signed, r.Checkpoints.Position)
+	fmt.Fprintf(a.out, "stream: %s%s\nheads: signed up to event %d, published up to %d\n", r.Publisher.State, behind(r.Publisher.State, r.Publisher.Lag), r.Checkpoints.Signed, r.Checkpoints.Position)
 	for _, reason := range []string{r.Publisher.Error, r.Checkpoints.Error} {
 		if reason != "" {
 			fmt.Fprintf(a.out, "  %s\n", reason)
@@ -128,6 +128,15 @@ func printStreams(a *app, service []byte) {
 	if r.Refusing != "" {
 		fmt.Fprintf(a.out, "calls are refused: %s\n", r.Refusing)
 	}
+}
+
+// behind says how far a copy is behind; nothing where it is, or may be, and by how much
+// is not known.
+func behind(state string, lag int64) string {
+	if lag == 0 && state != stream.StateOK {
+		return ""
+	}
+	return fmt.Sprintf(", %d events behind", lag)
 }
 
 // source is the log as the publisher reads it.

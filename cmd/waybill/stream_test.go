@@ -481,3 +481,15 @@ func TestAnExportThatFailsLeavesNoFile(t *testing.T) {
 		t.Errorf("left %v", err)
 	}
 }
+
+func TestACopyThatNobodyCanLookAtIsNotCalledZeroEventsBehind(t *testing.T) {
+	for want, got := range map[string]string{
+		", 0 events behind": behind(stream.StateOK, 0),
+		", 7 events behind": behind(stream.StateBehind, 7),
+		"":                  behind(stream.StateBehind, 0) + behind(stream.StateStopped, 0) + behind(stream.StateForked, 0),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -23,7 +23,16 @@ var readerPermissions = map[string][]permission{
 		{true, "$JS.API.STREAM.CREATE." + PublicStreamName(testLog), true},
 		{true, "$JS.API.STREAM.INFO." + PublicStreamName(testLog), true},
 		{true, "$JS.API.STREAM.UPDATE." + PublicStreamName(testLog), false},
-		{true, "$JS.API.STREAM.DELETE." + PublicStreamName(testLog), false},
+		{true, "$JS.API.STREAM.DELETE." + PublicStreamName(testLog), true}, // there is none, here
+		{true, "$JS.API.STREAM.DELETE." + StreamName(testLog), false},
+		{true, "$JS.API.STREAM.DELETE.ELSE", false},
+		{true, "$JS.API.STREAM.CREATE.ELSE", false},
+		{true, "$JS.API.STREAM.MSG.GET." + PublicStreamName(testLog), true},
+		{true, "$JS.API.DIRECT.GET." + PublicStreamName(testLog), true},
+		{true, "$JS.API.CONSUMER.CREATE." + PublicStreamName(testLog) + ".any", true},
+		{true, "$JS.API.STREAM.SNAPSHOT." + PublicStreamName(testLog), false},
+		{true, "$JS.API.STREAM.RESTORE." + PublicStreamName(testLog), false},
+		{true, "$JS.API.ACCOUNT.PURGE.WAYBILL_PUBLIC", false},
 		{true, "$JS.API.STREAM.PURGE." + PublicStreamName(testLog), false},
 		{true, "$JS.API.STREAM.MSG.DELETE." + PublicStreamName(testLog), false},
 		{true, access.CopyAPI + ".CONSUMER.CREATE." + StreamName(testLog), false},
@@ -85,6 +94,8 @@ func mayRead(stream string) []permission {
 		{true, "$JS.API.STREAM.MSG.DELETE." + stream, false},
 		{true, "$JS.API.STREAM.LEADER.STEPDOWN." + stream, false},
 		{true, access.ReadRoot(DefaultPrefix, stream) + "create", false},
+		{true, access.ReadRoot(DefaultPrefix, stream) + "auditor.create", false},
+		{true, access.ReadRoot(DefaultPrefix, stream) + "dashboard.create", false},
 	}
 }
 

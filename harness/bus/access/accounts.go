@@ -71,7 +71,7 @@ func layout(prefix, logID string, c Credentials) ([]account, []passage) {
 	list := []account{calls, {name: logAccount, jetStream: true, users: []user{serviceRole(prefix, logID, c.service.Public())}}}
 	var between []passage
 	if c.curator.pair != nil {
-		list = append(list, account{name: publicAccount, jetStream: true, users: []user{curatorRole(prefix, c.curator.Public())}})
+		list = append(list, account{name: publicAccount, jetStream: true, users: []user{curatorRole(prefix, logID, c.curator.Public())}})
 		between = sourcing(logID)
 	}
 	for _, r := range c.readers {
@@ -106,10 +106,10 @@ func sourcing(logID string) []passage {
 func (r Reader) passages(prefix, logID string) []passage {
 	var list []passage
 	if r.Role == RoleDashboard {
-		list = reading(prefix, publicAccount, PublicStreamName(logID))
+		list = reading(prefix, r.name, publicAccount, PublicStreamName(logID))
 		list = append(list, hearing(prefix, logID, PublicSubjects(prefix, logID)...)...)
 	} else {
-		list = reading(prefix, logAccount, StreamName(logID), CheckpointStreamName(logID))
+		list = reading(prefix, r.name, logAccount, StreamName(logID), CheckpointStreamName(logID))
 		list = append(list, hearing(prefix, logID, EventRoot(prefix, logID)+">", CheckpointSubject(prefix, logID))...)
 	}
 	for i := range list {
@@ -118,9 +118,9 @@ func (r Reader) passages(prefix, logID string) []passage {
 	return list
 }
 
-// reading is what may be asked of streams and their consumers. That of the account
+// reading is what a reader may ask of streams and their consumers. That of the account
 // keeps the server from answering such requests itself.
-func reading(prefix, from string, streams ...string) []passage {
+func reading(prefix, reader, from string, streams ...string) []passage {
 	list := asked(from, false, "$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST")
 	for _, s := range streams {
 		list = append(list, asked(from, false, "$JS.API.STREAM.INFO."+s, "$JS.API.STREAM.MSG.GET."+s,
@@ -128,17 +128,17 @@ func reading(prefix, from string, streams ...string) []passage {
 			"$JS.API.CONSUMER.INFO."+s+".*", "$JS.API.CONSUMER.DELETE."+s+".*")...)
 		list = append(list, asked(from, true, "$JS.API.DIRECT.GET."+s, "$JS.API.DIRECT.GET."+s+".>",
 			"$JS.API.CONSUMER.MSG.NEXT."+s+".*", "$JS.ACK."+s+".>", "$JS.ACK.*.*."+s+".>")...)
-		for local, kept := range keptOf(prefix, s) {
+		for local, kept := range keptOf(prefix, s, reader) {
 			list = append(list, passage{from: from, service: true, subject: kept, local: local})
 		}
 	}
 	return slices.Clip(list)
 }
 
-// keptOf yields each request for a consumer, as readers know it and as it comes to
-// the keeper of the stream.
-func keptOf(prefix, stream string) func(yield func(local, kept string) bool) {
-	root, api := ReadRoot(prefix, stream), "$JS.API.CONSUMER."
+// keptOf yields each request for a consumer, as the reader knows it and as it comes to
+// the keeper of the stream, who is told by it which reader asks.
+func keptOf(prefix, stream, reader string) func(yield func(local, kept string) bool) {
+	root, api := ReadRoot(prefix, stream)+reader+".", "$JS.API.CONSUMER."
 	return func(yield func(local, kept string) bool) {
 		_ = yield(api+"CREATE."+stream, root+"create") &&
 			yield(api+"CREATE."+stream+".>", root+"create.>") &&

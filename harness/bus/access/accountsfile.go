@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // AccountsFile is the name of the nats-server configuration snippet that
@@ -108,7 +109,7 @@ func checkEdited(path string, data []byte, prefix, logID string, c Credentials) 
 	if !bytes.Contains(data, []byte(CheckpointSubject(prefix, logID))) {
 		return fmt.Errorf("%s %w: it is for another log than %s", path, ErrStaleAccounts, logID)
 	}
-	list, _ := layout(prefix, logID, c)
+	list, between := layout(prefix, logID, c)
 	for _, a := range list {
 		if !bytes.Contains(data, []byte(a.name+" {")) {
 			return fmt.Errorf("%s %w (the account %s is missing): %s", path, ErrStaleAccounts, a.name, moveAway(data))
@@ -119,6 +120,11 @@ func checkEdited(path string, data []byte, prefix, logID string, c Credentials) 
 			if !bytes.Contains(data, []byte(u.public)) {
 				return fmt.Errorf("%s %w (%s is missing): %s", path, ErrStaleAccounts, u.name, moveAway(data))
 			}
+		}
+	}
+	for _, p := range between {
+		if strings.HasPrefix(p.subject, readRoot(prefix)) && !bytes.Contains(data, []byte(quoted(p.subject))) {
+			return fmt.Errorf("%s %w (what %s asks the keeper of a stream is missing): %s", path, ErrStaleAccounts, p.to, moveAway(data))
 		}
 	}
 	return nil

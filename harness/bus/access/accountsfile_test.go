@@ -90,6 +90,14 @@ func TestAnEditedConfigurationIsLeftAlone(t *testing.T) {
 	if err := CheckAccounts(dir, DefaultPrefix, testLog); !errors.Is(err, ErrStaleAccounts) || !strings.Contains(err.Error(), "WAYBILL_LOG") {
 		t.Errorf("without an account: %v", err)
 	}
+	// Or it does not tell the keeper of a stream which reader asks.
+	before := bytes.ReplaceAll(edited, []byte(".auditor.create"), []byte(".create"))
+	if err := os.WriteFile(path, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckAccounts(dir, DefaultPrefix, testLog); !errors.Is(err, ErrStaleAccounts) || !strings.Contains(err.Error(), "WAYBILL_AUDITOR") || bytes.Equal(before, edited) {
+		t.Errorf("without the reader's name: %v", err)
+	}
 }
 
 func TestAConfigurationThatGivesAUserTooMuchIsStale(t *testing.T) {

@@ -46,7 +46,8 @@ func ReachOf(listen, certificate string) Reach {
 // WriteContexts makes a context of the nats command line for each user that a person
 // may be, and reports the paths of the files it made. It creates what is missing, and
 // writes anew what is as it was written but says another place than at; what a person
-// has edited stays. The files have no secrets: they name those of the seeds.
+// has edited stays. The files have no secrets: they name those of the seeds. Calls at
+// once, also of other processes, wait for each other.
 func WriteContexts(dir string, at Reach) (made []string, err error) {
 	c, err := LoadCredentials(dir)
 	if err != nil {
@@ -55,6 +56,11 @@ func WriteContexts(dir string, at Reach) (made []string, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("write the NATS contexts: %w", err)
 	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if err := os.MkdirAll(filepath.Join(dir, ContextDir), 0o700); err != nil {
 		return nil, fmt.Errorf("write the NATS contexts: %w", err)
 	}

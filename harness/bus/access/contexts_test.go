@@ -2,10 +2,13 @@ package access
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 )
 
@@ -104,5 +107,33 @@ func TestUsersThatAreAddedAtOnceAreAllInTheConfiguration(t *testing.T) {
 	}
 	if c := must[Credentials](t)(LoadCredentials(dir)); len(c.HostNames()) != 1+len(names) {
 		t.Errorf("%v", c)
+	}
+}
+
+// Whoever adds users at once gets all of their files.
+func TestUsersCanBeAddedAtOnce(t *testing.T) {
+	dir, _ := writeCredentials(t, LocalHost)
+	const many = 12
+	var all sync.WaitGroup
+	errs := make([]error, many)
+	for i := range many {
+		all.Go(func() {
+			_, made := AddUser(dir, DefaultPrefix, testLog, RoleHost, fmt.Sprint("h", i))
+			_, wrote := WriteContexts(dir, Reach{URL: fmt.Sprintf("nats://127.0.0.1:%d", 4222+i)})
+			errs[i] = errors.Join(made, wrote)
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+	for i := range many {
+		path := filepath.Join(dir, ContextDir, fmt.Sprintf("host-h%d.json", i))
+		if b := must[[]byte](t)(os.ReadFile(path)); !contextAsWritten(b) {
+			t.Errorf("%s has %s", path, b)
+		}
+	}
+	if left := must[[]string](t)(filepath.Glob(filepath.Join(dir, "*", "*.tmp"))); len(left) != 0 {
+		t.Errorf("left %v", left)
 	}
 }

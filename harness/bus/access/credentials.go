@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -85,7 +86,7 @@ func (c Credentials) String() string {
 func (c Credentials) GoString() string { return c.String() }
 
 // LoadCredentials reads every key of a data directory. It creates nothing; an
-// error names the file and says what to do. A missing key of the operator, the
+// error names the file and says what to do. No two users may have one key. A missing key of the operator, the
 // curator or a reader is no error: there is no such user then.
 func LoadCredentials(dir string) (Credentials, error) {
 	c := Credentials{hosts: map[string]Identity{}}
@@ -114,7 +115,28 @@ func LoadCredentials(dir string) (Credentials, error) {
 			return Credentials{}, err
 		}
 	}
+	if err := c.checkKeys(dir); err != nil {
+		return Credentials{}, err
+	}
 	return c, nil
+}
+
+// checkKeys refuses a key that two users have: to a server they would be one, and
+// which of the two is not said.
+func (c Credentials) checkKeys(dir string) error {
+	all := append(c.people(), person{ServiceUser, c.service}, person{ReplierUser, c.replier})
+	if c.curator.pair != nil {
+		all = append(all, person{CuratorUser, c.curator})
+	}
+	had := map[string]string{}
+	for _, p := range all {
+		path := filepath.Join(dir, p.file+seedSuffix)
+		if other, twice := had[p.user.Public()]; twice {
+			return fmt.Errorf("NATS credentials: %s and %s hold the same key: move the copy away and run waybill init", other, path)
+		}
+		had[p.user.Public()] = path
+	}
+	return nil
 }
 
 // LoadOperator reads the key of the operator and no other.

@@ -121,3 +121,18 @@ func TestLoadingMissingOrBadCredentialsSaysWhatToDo(t *testing.T) {
 	_, err = LoadCredentials(dir)
 	expect("damaged seed", err, "replier.nk", "run waybill init")
 }
+
+func TestAKeyThatTwoUsersHaveIsRefusedWithBothFiles(t *testing.T) {
+	for _, pair := range [][2]string{{"host-local", "host-second"}, {"service", "host-local"}, {"replier", "curator"}, {"auditor", "dashboard"}, {"operator", "auditor-ann"}} {
+		dir, _ := writeCredentials(t, LocalHost, "second")
+		must[[]string](t)(AddUser(dir, DefaultPrefix, testLog, RoleAuditor, "ann"))
+		from, to := filepath.Join(dir, pair[0]+".nk"), filepath.Join(dir, pair[1]+".nk")
+		if err := os.WriteFile(to, must[[]byte](t)(os.ReadFile(from)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := LoadCredentials(dir)
+		if err == nil || !strings.Contains(err.Error(), from) || !strings.Contains(err.Error(), to) {
+			t.Errorf("%v: %v", pair, err)
+		}
+	}
+}

@@ -53,13 +53,18 @@ func serviceRole(prefix, logID, public string) user {
 
 // curatorRole makes the public stream and consumers for who may read it. It can
 // publish no event, so that the stream has what the server itself takes from the
-// log, and nothing else.
-func curatorRole(prefix, public string) user {
+// log, and nothing else. It can remove that stream, which is a copy of a copy, to
+// have it filled anew; it can alter nothing in it.
+func curatorRole(prefix, logID, public string) user {
+	stream := PublicStreamName(logID)
+	publish := []string{"$JS.API.INFO", "$JS.API.STREAM.NAMES"}
+	for _, what := range []string{"CREATE", "DELETE", "INFO", "MSG.GET"} {
+		publish = append(publish, "$JS.API.STREAM."+what+"."+stream)
+	}
 	return user{
 		name:      CuratorUser,
 		public:    public,
-		publish:   []string{"$JS.API.>", serviceReplies},
-		refuse:    neverOfStreams,
+		publish:   append(publish, "$JS.API.DIRECT.GET."+stream, "$JS.API.DIRECT.GET."+stream+".>", "$JS.API.CONSUMER.>", serviceReplies),
 		subscribe: []string{InboxPrefix(CuratorUser) + ".>", prefix + "." + Protocol + ".read.>"},
 	}
 }

@@ -91,10 +91,13 @@ func PublicSubjects(prefix, logID string) []string {
 }
 
 // ReadRoot is what the subjects begin with on which readers of a stream ask for a
-// consumer, as they come to who keeps the stream.
+// consumer, as they come to who keeps the stream. The name of the reader follows, and
+// what it asks for.
 func ReadRoot(prefix, stream string) string {
-	return prefix + "." + Protocol + ".read." + stream + "."
+	return readRoot(prefix) + stream + "."
 }
+
+func readRoot(prefix string) string { return prefix + "." + Protocol + ".read." }
 
 const (
 	// CopyAPI is where the account of the public stream finds the part of JetStream's

@@ -26,7 +26,7 @@ func victims() []string {
 		"$JS.API.STREAM.PURGE." + bus.PublicStreamName(testLog),
 		"$JS.API.STREAM.DELETE." + bus.CheckpointStreamName(testLog),
 		"_INBOX.service.x", "_INBOX.curator.x", "_INBOX.local.x", "_R_.x", "waybill.v1.call.local",
-		"waybill.v1.read." + bus.StreamName(testLog) + ".create", "other.subject",
+		"waybill.v1.read." + bus.StreamName(testLog) + ".auditor.create", "other.subject",
 	}
 }
 

@@ -23,17 +23,35 @@ const (
 	createResponse = "io.nats.jetstream.api.v1.consumer_create_response"
 )
 
+const (
+	// MaxConsumers is how many consumers one reader may have of one stream.
+	MaxConsumers = 64
+
+	// MaxIdle is how long a consumer of a reader stays that nobody uses, a durable
+	// one too.
+	MaxIdle = 10 * time.Minute
+)
+
 // ErrPushConsumer says that a reader asked for a consumer that pushes. It would
 // deliver among the subjects of the stream, wherever the reader says.
 var ErrPushConsumer = errors.New("readers have consumers that are pulled from: leave deliver_subject out")
 
+// ErrChangeConsumer says that a reader asked for a consumer to be changed.
+var ErrChangeConsumer = errors.New("a consumer is not changed: remove it and make it anew")
+
+// ErrManyConsumers says that a reader has as many consumers of a stream as it may.
+var ErrManyConsumers = fmt.Errorf("the reader has %d consumers of this stream, and may not have more: remove some, or wait %v for those that are not used to go", MaxConsumers, MaxIdle)
+
 // Keeper makes consumers for who may read streams and not write to them. To readers
 // it is JetStream; see package bus for why they may not ask JetStream itself. It has
 // no say in what a consumer yields: a reader may read the whole stream. Existing
-// consumers need no keeper, and neither do reads without one (DIRECT.GET). A
-// consumer belongs to no reader: who knows its name can use it.
+// consumers need no keeper, and neither do reads without one (DIRECT.GET). It makes
+// no more than MaxConsumers for a reader of a stream, none that stays unused for
+// longer than MaxIdle, and changes none. Beside that a consumer belongs to no reader:
+// who knows its name can use it, and remove it.
 type Keeper struct {
 	nc   *nats.Conn
+	js   jetstream.JetStream
 	log  *slog.Logger
 	subs []*nats.Subscription
 }
@@ -41,10 +59,14 @@ type Keeper struct {
 // NewKeeper begins to serve the readers of streams on the connection of a user that
 // may make consumers on them. Stop it, or close the connection.
 func NewKeeper(nc *nats.Conn, prefix string, log *slog.Logger, streams ...string) (*Keeper, error) {
-	k := &Keeper{nc: nc, log: log}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("serve readers: %w", err)
+	}
+	k := &Keeper{nc: nc, js: js, log: log}
 	for _, name := range streams {
-		root := access.ReadRoot(prefix, name)
-		sub, err := nc.Subscribe(root+">", func(m *nats.Msg) { k.answer(m, name, strings.TrimPrefix(m.Subject, root)) })
+		root, list := access.ReadRoot(prefix, name), &owners{js: js, stream: name}
+		sub, err := nc.Subscribe(root+">", func(m *nats.Msg) { k.answer(m, list, strings.TrimPrefix(m.Subject, root)) })
 		if err != nil {
 			k.Stop()
 			return nil, fmt.Errorf("serve the readers of stream %s: %w", name, err)
@@ -62,30 +84,45 @@ func (k *Keeper) Stop() {
 	}
 }
 
-// answer passes one request on, and its answer back as it came.
-func (k *Keeper) answer(m *nats.Msg, stream, wish string) {
-	reply, err := k.make(stream, wish, m.Data)
+// answer passes one request on, and its answer back as it came. Where the answer goes
+// the server has chosen, for what comes from another account; nobody else may have
+// this user speak to JetStream.
+func (k *Keeper) answer(m *nats.Msg, list *owners, wish string) {
+	if m.Reply == "" || strings.HasPrefix(m.Reply, "$") {
+		return
+	}
+	reply, err := k.make(list, wish, m.Data)
 	if err != nil {
 		reply = refusedConsumer(err)
 	}
 	if err := m.Respond(reply); err != nil {
-		k.log.Warn("a reader was not answered", "stream", stream, "err", err)
+		k.log.Warn("a reader was not answered", "stream", list.stream, "err", err)
 	}
 }
 
-func (k *Keeper) make(stream, wish string, request []byte) ([]byte, error) {
-	subject, err := createSubject(stream, wish)
+func (k *Keeper) make(list *owners, wish string, request []byte) ([]byte, error) {
+	reader, wish, _ := strings.Cut(wish, ".")
+	subject, err := createSubject(list.stream, wish)
 	if err != nil {
 		return nil, err
 	}
-	body, err := pullOnly(stream, request)
+	w, err := pullOnly(list.stream, reader, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := list.room(reader, w.name()); err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(w)
 	if err != nil {
 		return nil, err
 	}
 	msg, err := k.nc.Request(subject, body, keeperPatience)
 	if err != nil {
+		list.forget() // it may be there
 		return nil, fmt.Errorf("JetStream does not answer: %w", err)
 	}
+	list.note(reader, msg.Data)
 	return msg.Data, nil
 }
 
@@ -100,7 +137,7 @@ func createSubject(stream, wish string) (string, error) {
 	case what == "durable" && more:
 		return "$JS.API.CONSUMER.DURABLE.CREATE." + stream + "." + rest, nil
 	}
-	return "", errors.New("no request for a consumer")
+	return "", fmt.Errorf("no request for a consumer, or the accounts of the server are not those of %s", access.AccountsFile)
 }
 
 // wish is a request for a consumer as JetStream reads it.
@@ -111,20 +148,39 @@ type wish struct {
 	Pedantic bool                     `json:"pedantic,omitempty"`
 }
 
-// pullOnly reads a request and writes it anew, so that JetStream cannot find in it
-// what was not found here.
-func pullOnly(stream string, request []byte) ([]byte, error) {
+// name is that of the consumer, "" where JetStream shall find one.
+func (w wish) name() string {
+	if w.Config.Durable != "" {
+		return w.Config.Durable
+	}
+	return w.Config.Name
+}
+
+// pullOnly reads a request, which is written anew from what it returns, so that
+// JetStream cannot find in it what was not found here. The consumer is the reader's:
+// one that is there with the same name and is another's, or is not as it would be
+// made, JetStream leaves alone and refuses.
+func pullOnly(stream, reader string, request []byte) (wish, error) {
 	var w wish
 	if err := json.Unmarshal(request, &w); err != nil {
-		return nil, fmt.Errorf("the request is no JSON as it should be: %w", err)
+		return w, fmt.Errorf("the request is no JSON as it should be: %w", err)
 	}
-	if w.Stream != stream {
-		return nil, fmt.Errorf("the request names stream %q and not %q as its subject does", w.Stream, stream)
+	switch c := w.Config; {
+	case w.Stream != stream:
+		return w, fmt.Errorf("the request names stream %q and not %q as its subject does", w.Stream, stream)
+	case c.DeliverSubject != "" || c.DeliverGroup != "" || c.FlowControl || c.IdleHeartbeat != 0:
+		return w, ErrPushConsumer
+	case w.Action == "update":
+		return w, ErrChangeConsumer
+	case c.InactiveThreshold < 0 || c.InactiveThreshold > MaxIdle || c.Durable != "" && c.InactiveThreshold == 0:
+		w.Config.InactiveThreshold = MaxIdle
 	}
-	if w.Config.DeliverSubject != "" || w.Config.DeliverGroup != "" || w.Config.FlowControl || w.Config.IdleHeartbeat != 0 {
-		return nil, ErrPushConsumer
+	if w.Config.Metadata == nil {
+		w.Config.Metadata = map[string]string{}
 	}
-	return json.Marshal(w)
+	w.Config.Metadata[ownerKey] = reader
+	w.Action = "create"
+	return w, nil
 }
 
 func refusedConsumer(err error) []byte {

@@ -43,6 +43,11 @@ type PublicConfig struct {
 	// no such wait.
 	After func(ctx context.Context) error
 
+	// Copy says when the copy of the log was made, and fails while there is none. The
+	// stream is filled from that copy and no other: where there is another in its
+	// place, all of it would be taken in a second time. Nil for no such look.
+	Copy func(ctx context.Context) (time.Time, error)
+
 	Look     time.Duration // how often to look how it does, 5 s if 0
 	Patience time.Duration // with the server, 5 s if 0
 
@@ -65,7 +70,7 @@ type Public struct {
 type PublicHealth struct {
 	State    string `json:"state"`           // ok, behind or stopped
 	Position int64  `json:"position"`        // seq of the last event in it, as far as known
-	Lag      int64  `json:"lag"`             // public events of the copy that are not in it yet, as far as known
+	Lag      int64  `json:"lag"`             // public events of the copy that are not in it yet; 0 too where that is not known, and then State is not ok
 	Error    string `json:"error,omitempty"` // what keeps it behind
 }
 
@@ -152,7 +157,7 @@ func (p *Public) look(ctx context.Context) (PublicHealth, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Patience)
 	defer cancel()
 	want := publicStream(p.cfg)
-	s, err := openPublic(ctx, p.js, want)
+	s, err := p.open(ctx, want)
 	if err != nil {
 		return PublicHealth{State: StateBehind}, err
 	}
@@ -176,6 +181,38 @@ func (p *Public) look(ctx context.Context) (PublicHealth, error) {
 	return h, filling
 }
 
+// copyKey is where the stream says which copy of the log it is filled from, in its
+// metadata: when that was made.
+const copyKey = "waybill.copy"
+
+// open finds the stream or makes it. One that was filled from another copy than there
+// is now is removed first, with the consumers of those who read it, and made anew; so
+// is one that does not say which. What ends in between leaves no stream, which the
+// next look makes: in the stream itself is said what it was made from, so that none is
+// taken for another's.
+func (p *Public) open(ctx context.Context, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	if p.cfg.Copy == nil {
+		return openPublic(ctx, p.js, want)
+	}
+	made, err := p.cfg.Copy(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("there is nothing to fill it from: %w", err)
+	}
+	want.Metadata = map[string]string{copyKey: made.UTC().Format(time.RFC3339Nano)}
+	s, err := openPublic(ctx, p.js, want)
+	if err != nil || s.CachedInfo().Config.Metadata[copyKey] == want.Metadata[copyKey] {
+		return s, err
+	}
+	p.cfg.Logger.Warn("what dashboards read was filled from a copy of the log that is no more; it is filled anew", "stream", want.Name)
+	if err := p.js.DeleteStream(ctx, want.Name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, fmt.Errorf("stream %s: remove it: %w", want.Name, explain(err, want))
+	}
+	p.mu.Lock()
+	p.health.Position = 0
+	p.mu.Unlock()
+	return openPublic(ctx, p.js, want)
+}
+
 // errIdle says that the server does not fill the stream.
 var errIdle = errors.New("the server does not fill it: there is no copy of the log, or the accounts are not those of " + bus.AccountsFile)
 
@@ -184,11 +221,9 @@ func healthOf(s *jetstream.StreamSourceInfo) (PublicHealth, error) {
 	h := PublicHealth{State: StateOK, Lag: int64(s.Lag)}
 	switch {
 	case s.Error != nil:
-		h.State = StateBehind
-		return h, fmt.Errorf("the server cannot fill it from %s: %s", s.Name, s.Error.Description)
+		return PublicHealth{State: StateBehind}, fmt.Errorf("the server cannot fill it from %s: %s", s.Name, s.Error.Description)
 	case s.Active < 0 || s.Active > publicQuiet:
-		h.State = StateBehind
-		return h, errIdle
+		return PublicHealth{State: StateBehind}, errIdle
 	case h.Lag > publicLag:
 		h.State = StateBehind
 	}

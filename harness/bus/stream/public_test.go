@@ -80,7 +80,9 @@ func stageOn(t testing.TB, c bus.Credentials, to bus.Target, n int) *stage {
 	must[*Keeper](t)(NewKeeper(g.service, bus.DefaultPrefix, quiet, bus.StreamName(testLog), bus.CheckpointStreamName(testLog)))
 	must[*Keeper](t)(NewKeeper(g.curator, bus.DefaultPrefix, quiet, bus.PublicStreamName(testLog)))
 	g.publisher.caughtUp(t, int64(n))
-	g.public = runPublic(t, g.curator, publicConfig())
+	cfg := publicConfig()
+	cfg.Copy = g.publisher.Made
+	g.public = runPublic(t, g.curator, cfg)
 	if list := publicSeqs(n); len(list) > 0 {
 		eventually(t, "the public stream filled", func() bool { return g.public.Health().Position == list[len(list)-1] })
 	}

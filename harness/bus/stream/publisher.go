@@ -57,6 +57,8 @@ type PublisherConfig struct {
 	Batch   int           // events on their way at once, 512 if 0, at most 4096
 	AckWait time.Duration // patience with one batch's acknowledgement; if 0, 5 s, or 2 s where the stream has replicas
 
+	Look time.Duration // how often to look at the stream while there is nothing to publish, 2 s if 0
+
 	MinBackoff time.Duration // first pause after a failure, 50 ms if 0
 	MaxBackoff time.Duration // longest pause, 5 s if 0
 
@@ -94,6 +96,7 @@ func NewPublisher(nc *nats.Conn, cfg PublisherConfig, src Source) (*Publisher, e
 	}
 	cfg.Batch = min(cmp.Or(cfg.Batch, 512), maxBatch)
 	cfg.AckWait = cmp.Or(cfg.AckWait, ackWait(cfg.Replicas))
+	cfg.Look = cmp.Or(cfg.Look, 2*time.Second)
 	cfg.MinBackoff = cmp.Or(cfg.MinBackoff, 50*time.Millisecond)
 	cfg.MaxBackoff = max(cfg.MinBackoff, cmp.Or(cfg.MaxBackoff, 5*time.Second))
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
@@ -172,18 +175,71 @@ func (p *Publisher) follow(ctx context.Context) error {
 	}
 	defer out.close()
 	for {
-		if err := p.copyNext(ctx, out); err != nil {
+		idle, err := p.await(ctx)
+		if err == nil && idle {
+			err = p.unchanged(ctx, stream.CachedInfo().Created)
+		}
+		if err == nil && !idle {
+			err = p.copyNext(ctx, out)
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// look opens the stream. It asks again soon while nobody answers, and waits longer
-// each time: between two leaders of a cluster a question can get lost.
+// await waits for the next event, and reports idle if there is none for a while.
+func (p *Publisher) await(ctx context.Context) (idle bool, err error) {
+	once, cancel := context.WithTimeout(ctx, p.cfg.Look)
+	defer cancel()
+	err = p.src.Wait(once, p.Position())
+	switch {
+	case err == nil:
+		return false, nil
+	case once.Err() != nil && ctx.Err() == nil:
+		return true, nil
+	}
+	return false, fmt.Errorf("wait for the log: %w", err)
+}
+
+// unchanged fails if the stream is gone, is another than the one that was made then,
+// or ends elsewhere than where copying has come to. Nothing else would say so while
+// there is nothing to publish.
+func (p *Publisher) unchanged(ctx context.Context, made time.Time) error {
+	s, err := p.insist(ctx, func(ctx context.Context) (jetstream.Stream, error) { return p.js.Stream(ctx, p.stream()) })
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", p.stream(), explain(err, eventStream(p.cfg)))
+	}
+	switch info := s.CachedInfo(); {
+	case !info.Created.Equal(made):
+		return fmt.Errorf("stream %s was removed and made anew", p.stream())
+	case info.State.LastSeq != uint64(p.Position()):
+		return fmt.Errorf("stream %s ends at %d, and was published up to %d", p.stream(), info.State.LastSeq, p.Position())
+	}
+	return nil
+}
+
+// Made is when the stream was made, by which one is known from another that was made
+// in its place.
+func (p *Publisher) Made(ctx context.Context) (time.Time, error) {
+	s, err := p.js.Stream(ctx, p.stream())
+	if err != nil {
+		return time.Time{}, fmt.Errorf("stream %s: %w", p.stream(), explain(err, eventStream(p.cfg)))
+	}
+	return s.CachedInfo().Created, nil
+}
+
+// look opens the stream.
 func (p *Publisher) look(ctx context.Context) (jetstream.Stream, error) {
+	return p.insist(ctx, func(ctx context.Context) (jetstream.Stream, error) { return open(ctx, p.js, eventStream(p.cfg)) })
+}
+
+// insist asks again soon while nobody answers, and waits longer each time: between
+// two leaders of a cluster a question can get lost.
+func (p *Publisher) insist(ctx context.Context, ask func(context.Context) (jetstream.Stream, error)) (jetstream.Stream, error) {
 	for patience := p.cfg.AckWait / 4; ; patience = min(2*patience, p.cfg.AckWait) {
 		once, cancel := context.WithTimeout(ctx, patience)
-		s, err := open(once, p.js, eventStream(p.cfg))
+		s, err := ask(once)
 		cancel()
 		if patience == p.cfg.AckWait || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return s, err
@@ -193,9 +249,6 @@ func (p *Publisher) look(ctx context.Context) (jetstream.Stream, error) {
 
 func (p *Publisher) copyNext(ctx context.Context, out *outlet) error {
 	after := p.Position()
-	if err := p.src.Wait(ctx, after); err != nil {
-		return fmt.Errorf("wait for the log: %w", err)
-	}
 	events, err := p.src.Read(ctx, after, p.cfg.Batch)
 	if err != nil {
 		return fmt.Errorf("read the log after %d: %w", after, err)
