@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -206,6 +207,7 @@ func (l *Loop) Run() error {
 // while others have anything to do.
 func (l *Loop) gather() []input {
 	l.inbox.await()
+	runtime.Gosched() // whoever is about to add something does so first: a batch costs one commit, however large
 	if l.pressure.shared() {
 		return l.inbox.take(l.cfg.Batch, l.cfg.Calls, l.cfg.Share)
 	}
