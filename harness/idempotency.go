@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -69,7 +68,7 @@ func (l *Loop) join(x domain.Join) {
 		return
 	}
 	l.outcomes.put(func() {
-		r, err := storyOf(context.Background(), l.cfg.Log, id, x.Received)
+		r, err := history(context.Background(), l.cfg.Log, id, x.Received)
 		if err != nil {
 			l.cfg.Logger.Error("the outcome of a call cannot be read", "call", x.First, "err", err)
 			r = Refused(domain.CodeLogUnavailable, "what became of the call cannot be read just now; it is not run again: try again", l.cfg.Log.ID())
@@ -86,30 +85,6 @@ func (l *Loop) join(x domain.Join) {
 func callID(key string) domain.CallID {
 	host, id, _ := strings.Cut(key, "/")
 	return domain.CallID{Host: host, ID: id}
-}
-
-// storyOf grows the reply of one call from the log: that which began with the event
-// received, and no other of its id.
-func storyOf(ctx context.Context, r callReader, id domain.CallID, received int64) (Reply, error) {
-	records, err := r.ByCall(ctx, id.CallKey())
-	if err != nil {
-		return Reply{}, fmt.Errorf("read the events of call %s: %w", id.CallKey(), err)
-	}
-	reply := Reply{CallID: id.ID, Status: StatusUnderWay, Ran: domain.RanMaybe, Seqs: []int64{}, Log: r.ID()}
-	for _, rec := range records {
-		if rec.Seq < received {
-			continue
-		}
-		e, err := open(r.ID(), rec)
-		if err != nil {
-			return Reply{}, err
-		}
-		if d, ok := e.Data.(domain.CallReceived); ok && e.Seq > received && !continues(d) {
-			break // the id is used again
-		}
-		reply.grow(e)
-	}
-	return reply, nil
 }
 
 // restore brings the bytes that the peer answered with, or says that they are gone.

@@ -77,10 +77,10 @@ const StatusUnderWay domain.Status = "under_way"
 // joined another call had the reply of that. It holds after a crash too: what a service left unsettled, the next one
 // has settled.
 func Outcome(ctx context.Context, r *store.Reader, id domain.CallID) (reply Reply, ok bool, err error) {
-	reply, err = history(ctx, r, id)
+	reply, err = history(ctx, r, id, 0)
 	if err == nil && reply.first != nil {
 		joined := reply.Joined
-		reply, err = storyOf(ctx, r, callID(reply.first.First), reply.first.Received)
+		reply, err = history(ctx, r, callID(reply.first.First), reply.first.Received)
 		reply.Joined = joined
 	}
 	return reply, len(reply.Seqs) > 0, err
@@ -92,18 +92,24 @@ type callReader interface {
 	ID() string
 }
 
-// history grows the reply of a call from the log. No event of a call has
-// evidence.
-func history(ctx context.Context, r callReader, id domain.CallID) (Reply, error) {
+// history grows the reply of a call from the log: of the story that began with the event
+// from, or of all that has its id where that is 0. No event of a call has evidence.
+func history(ctx context.Context, r callReader, id domain.CallID, from int64) (Reply, error) {
 	records, err := r.ByCall(ctx, id.CallKey())
 	if err != nil {
 		return Reply{}, fmt.Errorf("read the events of call %s: %w", id.CallKey(), err)
 	}
 	reply := Reply{CallID: id.ID, Status: StatusUnderWay, Ran: domain.RanMaybe, Seqs: []int64{}, Log: r.ID()}
 	for _, rec := range records {
+		if rec.Seq < from {
+			continue
+		}
 		e, err := open(r.ID(), rec)
 		if err != nil {
 			return Reply{}, err
+		}
+		if d, ok := e.Data.(domain.CallReceived); ok && from != 0 && e.Seq > from && !continues(d) {
+			break // the id is used again
 		}
 		reply.grow(e)
 	}
@@ -114,7 +120,7 @@ func history(ctx context.Context, r callReader, id domain.CallID) (Reply, error)
 // where it went before, and which events are its story. That the log cannot be
 // read is no reason to hold the call up.
 func (l *Loop) recall(id domain.CallID) Reply {
-	r, err := history(context.Background(), l.cfg.Log, id)
+	r, err := history(context.Background(), l.cfg.Log, id, 0)
 	if err != nil {
 		l.cfg.Logger.Warn("a call goes on, and its reply will name only the events from here on", "call", id.CallKey(), "err", err)
 		return Reply{CallID: id.ID, Seqs: []int64{}}

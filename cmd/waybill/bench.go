@@ -243,10 +243,11 @@ func (c benchCmd) profile(tcp bool) (stop func() error, err error) {
 	}, nil
 }
 
+var benchRequest = []byte(`{"tool":"` + bench.Tool + `","arguments":` + bench.Arguments + `}`)
+
 func benchCall(client *bus.Client) func(context.Context, int) error {
-	request := []byte(`{"tool":"` + bench.Tool + `","arguments":` + bench.Arguments + `}`)
 	return func(ctx context.Context, _ int) error {
-		reply, code, err := client.Request(ctx, bus.CallVerb, request)
+		reply, code, err := client.Request(ctx, bus.CallVerb, benchRequest)
 		if err != nil {
 			return err
 		}

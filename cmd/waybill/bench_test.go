@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,38 +12,16 @@ import (
 
 	"waybill/cmd/waybill/config"
 	"waybill/harness"
+	"waybill/harness/bench"
 	"waybill/harness/bus"
 )
 
-const benchArguments = `{"owner":"acme","repo":"widgets","title":"hello","body":"` +
-	"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz" +
-	"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz" + `"}`
-
-// fastPeer is a modern server that answers as fast as a Go program can.
+// fastPeer is the echo server of waybill bench.
 func fastPeer(in io.Reader, out io.Writer) int {
-	r, w := bufio.NewReaderSize(in, 1<<16), bufio.NewWriterSize(out, 1<<16)
-	for {
-		line, err := r.ReadBytes('\n')
-		if err != nil {
-			return 0
-		}
-		var m rpc
-		if json.Unmarshal(line, &m) != nil || m.ID == nil {
-			continue
-		}
-		switch m.Method {
-		case "server/discover":
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}}`, m.ID)
-		case "tools/list":
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","tools":[{"name":"echo","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"private"}}`, m.ID)
-		default:
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","content":[],"structuredContent":%s}}`, m.ID, m.Params.Arguments)
-		}
-		_ = w.WriteByte('\n')
-		if r.Buffered() == 0 {
-			_ = w.Flush()
-		}
+	if bench.Echo(in, out) != nil {
+		return 1
 	}
+	return 0
 }
 
 // callers runs b.N calls from n callers at once.
@@ -83,89 +57,18 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func benchDirect(b *testing.B, n int) {
-	p := startPipe(b)
-	defer p.close()
-	callers(b, n, p.call)
-}
-
-// pipe is the least a client can do: ids, a pending table, one writer.
-type pipe struct {
-	cmd   *exec.Cmd
-	write chan []byte
-	mu    sync.Mutex
-	next  int64
-	wait  map[int64]chan struct{}
-	ended sync.WaitGroup
-}
-
-func startPipe(b *testing.B) *pipe {
 	self, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &pipe{cmd: exec.Command(self, "fast-peer"), write: make(chan []byte, 1024), wait: map[int64]chan struct{}{}}
-	in, err := p.cmd.StdinPipe()
+	c, err := bench.StartChild(self, "fast-peer")
 	if err != nil {
 		b.Fatal(err)
 	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
+	callers(b, n, c.Call)
+	if err := c.Close(); err != nil {
+		b.Error(err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	p.ended.Go(func() { p.writes(in) })
-	p.ended.Go(func() { p.reads(out) })
-	return p
-}
-
-func (p *pipe) writes(w io.WriteCloser) {
-	defer w.Close()
-	buf := bufio.NewWriterSize(w, 1<<16)
-	for line := range p.write {
-		_, _ = buf.Write(line)
-		if len(p.write) == 0 {
-			_ = buf.Flush()
-		}
-	}
-}
-
-func (p *pipe) reads(r io.Reader) {
-	in := bufio.NewReaderSize(r, 1<<16)
-	for {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			return
-		}
-		var m struct{ ID int64 }
-		if json.Unmarshal(line, &m) != nil {
-			continue
-		}
-		p.mu.Lock()
-		done := p.wait[m.ID]
-		delete(p.wait, m.ID)
-		p.mu.Unlock()
-		close(done)
-	}
-}
-
-func (p *pipe) call() error {
-	done := make(chan struct{})
-	p.mu.Lock()
-	p.next++
-	id := p.next
-	p.wait[id] = done
-	p.mu.Unlock()
-	p.write <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":%s}}`+"\n", id, benchArguments)
-	<-done
-	return nil
-}
-
-func (p *pipe) close() {
-	close(p.write)
-	_ = p.cmd.Wait()
-	p.ended.Wait()
 }
 
 func benchService(b *testing.B, n int, overNATS bool) {
@@ -192,7 +95,8 @@ func benchService(b *testing.B, n int, overNATS bool) {
 			b.Fatal(err)
 		}
 		defer c.Close()
-		call = natsCall(c)
+		over := benchCall(c)
+		call = func() error { return over(a.ctx, 0) }
 	}
 	callers(b, n, call)
 	roots, err := s.log.Reader().Roots(a.ctx, 0, 1<<30)
@@ -205,24 +109,12 @@ func benchService(b *testing.B, n int, overNATS bool) {
 	}
 }
 
-var benchRequest = []byte(`{"tool":"echo","arguments":` + benchArguments + `}`)
-
 func loopCall(e *harness.Engine) func() error {
 	return func() error {
 		got := make(chan harness.Reply, 1)
 		e.Loop.Submit("local", benchRequest, func(r harness.Reply) { got <- r })
 		if r := <-got; r.Status != "complete" {
 			return fmt.Errorf("%s", r.Encode())
-		}
-		return nil
-	}
-}
-
-func natsCall(c *bus.Client) func() error {
-	return func() error {
-		reply, code, err := c.Request(context.Background(), "call", benchRequest)
-		if err != nil || code != "" {
-			return fmt.Errorf("%s: %w", reply, err)
 		}
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,28 +58,19 @@ func (p *parts) put(id domain.CallID, reply harness.Reply) {
 		p.drop(p.order[0])
 	}
 	for p.size > partsBytes {
-		p.drop(p.oldestOf(p.heaviest()))
+		p.drop(p.next())
 	}
 }
 
-// heaviest is the host that holds most: it makes room for the others.
-func (p *parts) heaviest() (host string) {
-	held := map[string]int{}
+// next is what makes room: the oldest of the host that holds most.
+func (p *parts) next() domain.CallID {
+	held, host := map[string]int{}, ""
 	for _, id := range p.order {
 		if held[id.Host] += len(p.whole[id].bytes); held[id.Host] > held[host] {
 			host = id.Host
 		}
 	}
-	return host
-}
-
-func (p *parts) oldestOf(host string) domain.CallID {
-	for _, id := range p.order {
-		if id.Host == host {
-			return id
-		}
-	}
-	return p.order[0]
+	return p.order[slices.IndexFunc(p.order, func(id domain.CallID) bool { return id.Host == host })]
 }
 
 func largeOf(r harness.Reply) large {
@@ -103,12 +95,7 @@ func (p *parts) drop(id domain.CallID) {
 	}
 	delete(p.whole, id)
 	p.size -= len(x.bytes)
-	for i, o := range p.order {
-		if o == id {
-			p.order = append(p.order[:i:i], p.order[i+1:]...)
-			return
-		}
-	}
+	p.order = slices.DeleteFunc(p.order, func(other domain.CallID) bool { return other == id })
 }
 
 func (p *parts) get(id domain.CallID) (large, bool) {

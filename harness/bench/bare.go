@@ -1,17 +1,13 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -28,7 +24,7 @@ const eventsPerStep = 2
 type Bare struct {
 	log   *bareLog
 	relay *relay
-	child *bareChild
+	child *Child
 	event [][]byte
 }
 
@@ -40,7 +36,7 @@ func StartBare(dir string, command ...string) (b *Bare, err error) {
 		return nil, err
 	}
 	if b.log, err = startBareLog(filepath.Join(dir, "bare.db"), b.relay.put); err == nil {
-		b.child, err = startChild(command)
+		b.child, err = StartChild(command...)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -51,7 +47,7 @@ func StartBare(dir string, command ...string) (b *Bare, err error) {
 // Call makes one call. Safe for concurrent use.
 func (b *Bare) Call(context.Context, int) error {
 	b.log.append(b.event)
-	if err := b.child.call(); err != nil {
+	if err := b.child.Call(); err != nil {
 		return err
 	}
 	b.log.append(b.event)
@@ -62,7 +58,7 @@ func (b *Bare) Call(context.Context, int) error {
 func (b *Bare) Close() error {
 	var errs []error
 	if b.child != nil {
-		errs = append(errs, b.child.close())
+		errs = append(errs, b.child.Close())
 	}
 	if b.log != nil {
 		errs = append(errs, b.log.close())
@@ -155,105 +151,4 @@ func (r *relay) close() error {
 	r.server.Shutdown()
 	r.server.WaitForShutdown()
 	return r.err
-}
-
-// bareChild is the echo server at the end of a pipe. Its lock is never held while
-// something is written: with many calls parent and child would wait for each other.
-type bareChild struct {
-	cmd   *exec.Cmd
-	write chan []byte
-	ended sync.WaitGroup
-
-	mu   sync.Mutex
-	next int64
-	wait map[int64]chan struct{}
-	dead bool
-}
-
-func startChild(command []string) (*bareChild, error) {
-	c := &bareChild{cmd: exec.Command(command[0], command[1:]...), write: make(chan []byte, 1024), wait: map[int64]chan struct{}{}}
-	in, err := c.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the echo server: %w", err)
-	}
-	c.ended.Go(func() { c.writes(in) })
-	c.ended.Go(func() { c.reads(out) })
-	return c, nil
-}
-
-func (c *bareChild) writes(w io.WriteCloser) {
-	defer w.Close()
-	buf := bufio.NewWriterSize(w, 1<<16)
-	for line := range c.write {
-		_, _ = buf.Write(line)
-		if len(c.write) == 0 {
-			_ = buf.Flush() // a child that is gone ends the reading, which tells the callers
-		}
-	}
-}
-
-func (c *bareChild) reads(r io.Reader) {
-	in := bufio.NewReaderSize(r, 1<<16)
-	for {
-		line, err := in.ReadSlice('\n')
-		if err != nil {
-			c.end()
-			return
-		}
-		var m struct {
-			ID int64 `json:"id"`
-		}
-		if json.Unmarshal(line, &m) != nil {
-			continue
-		}
-		c.mu.Lock()
-		if done := c.wait[m.ID]; done != nil {
-			close(done)
-			delete(c.wait, m.ID)
-		}
-		c.mu.Unlock()
-	}
-}
-
-func (c *bareChild) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dead = true
-	for _, done := range c.wait { // in no order: all at once
-		close(done)
-	}
-	c.wait = map[int64]chan struct{}{}
-}
-
-func (c *bareChild) call() error {
-	done := make(chan struct{})
-	c.mu.Lock()
-	c.next++
-	id := c.next
-	dead := c.dead
-	c.wait[id] = done
-	c.mu.Unlock()
-	if !dead {
-		c.write <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s","arguments":%s}}`+"\n", id, Tool, Arguments)
-		<-done
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.dead {
-		return errors.New("the echo server has ended")
-	}
-	return nil
-}
-
-func (c *bareChild) close() error {
-	close(c.write)
-	c.ended.Wait()
-	return c.cmd.Wait()
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"waybill/harness/bus/access"
+	"waybill/harness/bus/secure"
 )
 
 const (
@@ -158,7 +158,7 @@ func setListen(opts *server.Options, listen string) error {
 // read on the way.
 func setTLS(opts *server.Options, cfg ServerConfig) error {
 	if cfg.TLSCert == "" && cfg.TLSKey == "" {
-		if loopback(opts.Host) {
+		if secure.Loopback(opts.Host) {
 			return nil
 		}
 		return fmt.Errorf("embedded NATS server: listen %q is not a loopback address, and without TLS whoever is on the way could read everything: "+
@@ -171,13 +171,6 @@ func setTLS(opts *server.Options, cfg ServerConfig) error {
 	opts.TLS, opts.TLSTimeout = true, connectPatience.Seconds()
 	opts.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 	return nil
-}
-
-// loopback reports whether only this machine can reach a host that is listened on.
-// A name is asked for nowhere: of names, only localhost is taken for what it says.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // ClientURL is the address for clients on this machine, with the port that was

@@ -12,6 +12,7 @@ import (
 	"waybill/cmd/waybill/config/yamldoc"
 	"waybill/domain"
 	"waybill/harness"
+	"waybill/harness/bus/secure"
 )
 
 // HTTP is what a configuration says of a peer that is an endpoint and no process.
@@ -75,7 +76,7 @@ func (r *reader) readHTTP(s *yamldoc.Section, p *Peer) *HTTP {
 	}
 	h.RootCAs = r.certificates(s)
 	h.RefusePrivate = s.OneOf("private_addresses", "allowed", "refused") == "refused"
-	if h.RefusePrivate && h.URL != nil && (h.URL.Scheme == "http" && !h.AllowPlain || syntax.Loopback(h.URL.Hostname())) {
+	if h.RefusePrivate && h.URL != nil && (h.URL.Scheme == "http" && !h.AllowPlain || secure.Loopback(h.URL.Hostname())) {
 		s.Fail("private_addresses", "refused, and the endpoint is on this machine: nothing could be reached; take it out, or write the endpoint's public address")
 	}
 	h.readProxy(s)
@@ -99,7 +100,7 @@ func (h *HTTP) readEndpoint(s *yamldoc.Section) {
 	switch {
 	case reason != "":
 		s.Fail("endpoint", "%s", reason)
-	case u.Scheme == "http" && !h.AllowPlain && !syntax.Loopback(u.Hostname()):
+	case u.Scheme == "http" && !h.AllowPlain && !secure.Loopback(u.Hostname()):
 		s.Fail("endpoint", "http beyond this machine can be read and changed by anybody on the way: write https, or allow_http: true")
 	default:
 		h.URL = u

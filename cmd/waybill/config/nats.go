@@ -110,7 +110,7 @@ func (f *File) warnOpen() {
 		return
 	}
 	for server := range strings.SplitSeq(f.NATS.URL, ",") {
-		if u, reason := syntax.Address(server, "nats"); reason == "" && !syntax.Loopback(u.Hostname()) {
+		if u, reason := syntax.Address(server, "nats"); reason == "" && !secure.Loopback(u.Hostname()) {
 			f.Warnings = append(f.Warnings, fmt.Sprintf("%s: nats.url: %s is another machine, and nothing says that the way there is encrypted: "+
 				"write tls:// or name nats.tls.ca; keys are safe either way, what calls say is not", f.Path, u.Host))
 		}

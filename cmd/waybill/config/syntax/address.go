@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"waybill/harness/bus/secure"
 )
 
 // maxAddress is in bytes.
@@ -43,12 +45,6 @@ func validAuthority(u *url.URL) bool {
 	return Host(strings.ReplaceAll(strings.TrimSuffix(host, "."), "_", "-"))
 }
 
-// Loopback reports a host that is this machine by its very name.
-func Loopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
-}
-
 // Server says what is wrong with the address of a NATS server, without repeating it;
 // "" if nothing is.
 func Server(address string) string {
@@ -68,7 +64,7 @@ func Server(address string) string {
 // machine reaches.
 func ListensHere(listen string) bool {
 	host := listen[:max(strings.LastIndexByte(listen, ':'), 0)]
-	return Loopback(strings.Trim(host, "[]"))
+	return secure.Loopback(strings.Trim(host, "[]"))
 }
 
 // Origin is where a credential may go: scheme, host and port.

@@ -6,15 +6,6 @@ import (
 	"testing"
 )
 
-func TestOnlyThisMachineIsLoopback(t *testing.T) {
-	for host, want := range map[string]bool{"localhost": true, "LOCALHOST": true, "127.0.0.1": true, "127.255.255.254": true, "::1": true, "::ffff:127.0.0.1": true,
-		"localhost.": false, "localhost.example": false, "0.0.0.0": false, "::": false, "128.0.0.1": false, "10.0.0.1": false, "127.1": false, "": false} {
-		if Loopback(host) != want {
-			t.Errorf("%q: %t", host, !want)
-		}
-	}
-}
-
 func TestWhoReachesAnAddress(t *testing.T) {
 	for listen, want := range map[string]bool{"127.0.0.1:4222": true, "localhost:0": true, "[::1]:0": true, "[::ffff:127.0.0.1]:1": true,
 		"0.0.0.0:4222": false, "[::]:4222": false, "10.0.0.1:4222": false, "localhost.example:1": false, ":4222": false, "": false} {
